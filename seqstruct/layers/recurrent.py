@@ -149,12 +149,14 @@ class RecurrentLayer(GatedLayer):
         """step(known, more, state) -> state: known B g of `known`, more B late, the last inputs, state before the step.
 
         A step holds what it arranged of the weights, and is good as long as `version` is the same.  Under autocast it
-        is calculated in the state's own type.
+        is calculated in the weights' own type.
         """
         of_late, of_hidden = self.weight_ih[:, self.input_size - late :], self.recurrent_weight()
         if self.kind == "gru":
-            return _outside_autocast(self._gru(of_late.t(), of_hidden.t(), self.hidden_bias()))
-        return _outside_autocast(self._lstm(torch.cat([of_late, of_hidden], 1).t() if late else of_hidden.t()))
+            step = self._gru(of_late.t(), of_hidden.t(), self.hidden_bias())
+        else:
+            step = self._lstm(torch.cat([of_late, of_hidden], 1).t() if late else of_hidden.t())
+        return _outside_autocast(step, of_hidden.dtype)
 
     def version(self) -> tuple[Any, ...]:
         """Another one whenever a weight is written or replaced, or gradients are wanted or no longer so."""
@@ -178,13 +180,13 @@ class RecurrentLayer(GatedLayer):
         return step
 
 
-def _outside_autocast(step: Step) -> Step:
+def _outside_autocast(step: Step, dtype: torch.dtype) -> Step:
     def exact(known: Tensor, more: Tensor, state: CellState) -> CellState:
         device = state.hidden.device.type
         if not torch.is_autocast_enabled(device):
             return step(known, more, state)
-        with torch.autocast(device, enabled=False):
-            return step(known.to(state.hidden.dtype), more.to(state.hidden.dtype), state)
+        with torch.autocast(device, enabled=False):  # an encoder's pass by oneDNN or cuDNN leaves states of half types
+            return step(known.to(dtype), more.to(dtype), CellState(*(x.to(dtype) for x in state)))
 
     return exact
 

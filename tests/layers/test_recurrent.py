@@ -137,6 +137,18 @@ def test_steps_under_autocast_are_exact(kind, generator):
     torch.testing.assert_close(outputs.float(), own(x)[0], rtol=0, atol=0.05)
 
 
+@KINDS
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_steps_under_autocast_go_on_from_states_of_half_types(kind, dtype, generator):
+    own = layer(kind, generator).float()
+    known, more = own.known(draw(generator, 2, 1, 2).float())[:, 0], draw(generator, 2, 1).float()
+    state = own.initial_state(2)._replace(hidden=draw(generator, 2, own.hidden_size).to(dtype))
+    with torch.autocast("cpu", dtype):
+        found = own.stepper(1)(known, more, state)
+    expected = own.stepper(1)(known, more, state._replace(hidden=state.hidden.float()))
+    assert torch.equal(found.hidden, expected.hidden) and found.hidden.dtype == torch.float32
+
+
 def test_a_stack_names_what_its_layers_give_beside(generator):
     class Counting(torch.nn.Module):
         def initial_state(self, batch_size):

@@ -82,8 +82,9 @@ class SpanAttention(nn.Module):
         weights = scores.masked_fill(~there, torch.finfo(scores.dtype).min).log_softmax(2).exp() * there
         reading = (weights.unsqueeze(2) @ spans).squeeze(2)  # B T 2d
         both = torch.cat([hidden, reading], 2)
-        gate = self.gate_layer(both).sigmoid()
-        return torch.lerp(hidden, self.combine_layer(both).tanh(), gate), scores, there
+        gate, combined = self.gate_layer(both).sigmoid(), self.combine_layer(both).tanh()
+        one = hidden.dtype  # which autocast does not see to
+        return torch.lerp(hidden, combined.to(one), gate.to(one)), scores, there
 
     def spans(self, hidden: Tensor, context: Tensor, padding_mask: Tensor, max_span: int) -> Tuple[Tensor, Tensor]:
         """Representations B T m 2d of the spans that end before each step, and which of them there are, B T m."""

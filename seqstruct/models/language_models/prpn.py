@@ -81,6 +81,7 @@ class ReadingLayer(GatedLayer):
         steps, keys = linear(inputs, self.weight_ih, self.bias), linear(inputs, self.key_of_input, self.key_bias)
         by_step = (x.transpose(0, 1) for x in (steps, keys, log_gates))
         every = reading_lstm(*by_step, memory, self.recurrent_weight().t(), self.key_of_hidden.t())
+        every = every.to(self.weight_ih.dtype)
         return every[:, memory.size(1) :, : self.hidden_size], every
 
 

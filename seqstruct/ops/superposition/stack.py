@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled import transformed, usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.gpu import takes
 from seqstruct.ops.opaque import opaque
@@ -67,7 +67,7 @@ def _fake(actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool) -> t
 @opaque(_fake)
 def _step_by_step(actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool) -> tuple[Tensor, Tensor]:
     recorded = torch.is_grad_enabled() and any(x.requires_grad for x in (actions, pushed, start))
-    function = _SuperpositionStack.apply if recorded else _without_gradients
+    function = _SuperpositionStack.apply if recorded or transformed() else _without_gradients  # which sees no tangents
     return function(actions, pushed, start, need_final)
 
 

@@ -84,6 +84,20 @@ def test_every_parameter_has_a_gradient(generator, kind):
     assert idle == []
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("whole", [True, False], ids=["module", "autocast"])
+def test_few_digits_are_close(generator, kind, dtype, whole):
+    model, tokens = build(kind), draw(generator, 3, 13)
+    exact, _ = model(tokens)
+    model = model.to(dtype if whole else torch.float32)
+    with torch.autocast("cpu", dtype, enabled=not whole):
+        found, _ = model(tokens)
+    assert (found.double() - exact).abs().max() < 0.05 * exact.abs().max()
+    found.float().logsumexp(2).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+
+
 def test_weights_are_tied():
     model = build("palm")
     features = torch.eye(10, dtype=torch.double).unsqueeze(0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from seqstruct.ops import compiled as kernels
 from seqstruct.ops.chains import chain_log_partition
@@ -51,8 +52,11 @@ def test_derivatives_of_their_own_are_refused_to_transforms(generator):
         (lambda x: chain_log_partition(x, torch.zeros(2, 2, 3, 3)).sum(), logits[:, :, :3]),
     ):
         assert function(x).isfinite()
-        with pytest.raises(RuntimeError):
-            torch.func.grad(function)(x)
+        for transform in (torch.func.grad(function), lambda x, function=function: torch.func.jvp(function, (x,), (x,))):
+            with pytest.raises(RuntimeError):
+                transform(x)
+        with forward_ad.dual_level(), torch.no_grad(), pytest.raises(RuntimeError):
+            function(forward_ad.make_dual(x, x))
 
 
 def test_a_value_that_is_neither_0_nor_1_is_refused(monkeypatch):
