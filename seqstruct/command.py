@@ -37,6 +37,16 @@ def add_data(parser: argparse.ArgumentParser) -> None:
                         "checkpoint, or where training found it)")
 
 
+def refuse_unused(args: argparse.Namespace, *rows: tuple[object, str, Sequence[str]]) -> None:
+    """Raise ValueError for the first option that does nothing beside the others and is not at its default.
+
+    args: of `seqstruct`.  rows: whether some do nothing, what is said of them, and their names.
+    """
+    for unused, told, names in rows:
+        if unused and (given := [name for name in names if name in args.given]):
+            raise ValueError(f"--{given[0].replace('_', '-')}: {told}")
+
+
 def _flush() -> bool:
     """Write what is held back, and say whether somebody reads it; else it goes nowhere, or Python would complain."""
     try:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import torch
 
 from seqstruct.command import module_parser, run_module
+from seqstruct.data.arguments import SEED
 from seqstruct.ops.memory import GaussianMap, empty_memory, gaussian_features, linear_attention, schedule
 from seqstruct.scoring.measurement import Measurement, write
 
@@ -75,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = module_parser("seqstruct.benchmarks.random_features", __doc__)
     parser.add_argument("row", metavar="ROW")
     parser.add_argument("--draws", type=int, default=20000, metavar="N", help="of a variance (default: 20000)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--seed", type=SEED, default=1, metavar="N")
     parser.add_argument("--out", required=True, metavar="FILE", help="for `seqstruct record`")
     return run_module(parser, argv, lambda args: write(args.out, [measure(args.row, args.draws, args.seed)]))
 

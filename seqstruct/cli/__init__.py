@@ -1,7 +1,8 @@
 """The `seqstruct` command.  Each module here is one subcommand.
 
 Its docstring is the help, `add_arguments(parser)` adds what it takes, `run(args) -> int | None` does the work; heavy
-imports stay inside `run`.  A ValueError or OSError that leaves `run` becomes one sentence and exit status 1.
+imports stay inside `run`.  `args.given` are the names of what is not at its default.  A ValueError or OSError that
+leaves `run` becomes one sentence and exit status 1.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ def build_parser() -> argparse.ArgumentParser:
             own = commands.add_parser(module.name.replace("_", "-"), help=summary, description=command.__doc__,
                                       formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
             command.add_arguments(own)
-            own.set_defaults(run=command.run)
+            own.set_defaults(run=command.run, own=own)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = arguments_of(build_parser(), argv)
+    args.given = {name for name, value in vars(args).items() if value != args.own.get_default(name)}
 
     def work() -> int | None:
         with quiet():

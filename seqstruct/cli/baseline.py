@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
 
     named = ("sentences", "pieces", "discount", "languages", "metrics", "steps")
     options = {name: getattr(args, name) for name in named}
-    strange = [entry for entry in args.splits or () if "=" not in entry]
+    strange = [entry for entry in args.splits or () if not all(entry.partition("="))]
     if strange:
         raise ValueError(f"--splits: expected SPLIT=NAME, such as valid=validation, got {strange[0]!r}")
     options["splits"] = dict(entry.split("=", 1) for entry in args.splits) if args.splits else None

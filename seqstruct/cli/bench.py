@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from seqstruct.data.arguments import whole
+
 
 class Benchmark(NamedTuple):
     """What is timed, the default lengths (None where it has sizes of its own), further options that it takes, the
@@ -41,7 +43,7 @@ BENCHMARKS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", choices=sorted(BENCHMARKS), metavar="NAME",
                         help="; ".join(f"{name}: {benchmark.text}" for name, benchmark in BENCHMARKS.items()))
-    parser.add_argument("--threads", type=int, default=None, metavar="N", help="threads of torch (default: as found)")
+    parser.add_argument("--threads", type=whole(1, 2**31 - 1), metavar="N", help="threads of torch (default: as found)")
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="timed runs of each (default: 7)")
     parser.add_argument("--lengths", type=int, nargs="+", default=None, metavar="N",
                         help="sequence lengths (default: those of the paper or the operator's own)")
@@ -59,8 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     benchmark = BENCHMARKS[args.name]
     lengths = args.lengths or benchmark.lengths
-    if args.threads is not None and args.threads < 1:
-        raise ValueError(f"expected 1 or more threads, got {args.threads}")
     if args.repeats < 1:
         raise ValueError(f"expected 1 or more repeats, got {args.repeats}")
     if lengths and min(lengths) < benchmark.least:

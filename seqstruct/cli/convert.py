@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 
+from seqstruct.data.arguments import SEED
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder of save_pretrained, or a name on the hub")
@@ -22,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("decode", 0, "time a step of decoding after so many tokens, 0 for none"),
         ("texts", 16, "texts that are decoded at once then"), ("seed", 1, "of all that is drawn"),
     ):  # fmt: skip
-        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{what} (default: {default})")
+        parser.add_argument(f"--{name}", type=SEED if name == "seed" else int, default=default, metavar="N",
+                            help=f"{what} (default: {default})")  # fmt: skip
     for name, rate, what in (("transfer-rate", 1e-3, "of attention transfer"), ("rate", 5e-4, "of tuning")):
         parser.add_argument(f"--{name}", type=float, default=rate, metavar="R",
                             help=f"learning rate {what}, which falls to zero (default: {rate})")  # fmt: skip

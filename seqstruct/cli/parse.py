@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from seqstruct.command import add_data
+from seqstruct.command import add_data, refuse_unused
+from seqstruct.data.arguments import SEED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lowercase", action="store_true",
                         help="the model reads words in lower case and numbers as N, as data-prep/ptb_trees.sh has them")
     parser.add_argument("--left-score", action="store_true", help="add the left span's score (Peng 2022, note 7)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N",
+    parser.add_argument("--seed", type=SEED, default=1, metavar="N",
                         help="of random branching or an untrained model (default %(default)s)")
     parser.add_argument("--max-words", type=int, default=40, metavar="N",
                         help="longest sentence scored, punctuation apart (default %(default)s)")
@@ -52,10 +53,15 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.input}: gold branching and scores need trees: .mrg, .zip or a folder")
     if (args.config_dir is None) != (args.config_name is None) or (args.config_dir and not args.untrained):
         raise ValueError("--config-dir and --config-name: expected both, with --untrained")
-    if args.out and (not trees or args.format):
-        raise ValueError("--out: expected trees to score, and no --format")
-    if args.left_score and args.branching:
-        raise ValueError("--left-score needs a model: --checkpoint or --untrained")
+    refuse_unused(
+        args,
+        (args.branching, "expected --checkpoint or --untrained with it", ("left_score", "lowercase")),
+        (not args.checkpoint, "expected --checkpoint with it", ("data",)),
+        (args.checkpoint, "expected --untrained or --branching with it", ("seed",)),
+        (not trees, "expected trees to score", ("out", "convention", "max_words")),
+        (args.format, "expected no --format with it", ("out",)),
+        (args.format in ("drawn", "brackets"), "expected scores, not --format", ("convention",)),
+    )
     if args.max_words < 1:
         raise ValueError(f"--max-words: expected 1 or more, got {args.max_words}")
     if trees:

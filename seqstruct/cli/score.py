@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from seqstruct.command import text_table
+from seqstruct.command import refuse_unused, text_table
+from seqstruct.data.arguments import language
 from seqstruct.data.files import read_json
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.subwords import KINDS
@@ -46,11 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gold-from-one", action="store_true", help="the gold alignments count words from 1")
     parser.add_argument("--subwords", choices=tuple(UNDO), default="none", help="subwords to undo (default none)")
     parser.add_argument("--truecased", action="store_true", help="begin sentences with a capital, as before truecasing")
-    parser.add_argument("--detokenize", metavar="LANGUAGE", help="undo Moses tokenisation of this language")
+    parser.add_argument("--detokenize", metavar="LANGUAGE", type=language,
+                        help="undo Moses tokenisation of this language")
     parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(DEFAULT_METRICS),
                         help=f"default {' '.join(DEFAULT_METRICS)}; in ter less is better; tokenized_bleu is BLEU of "
                              "Moses tokens, as older papers report it")
-    parser.add_argument("--language", metavar="LANGUAGE",
+    parser.add_argument("--language", metavar="LANGUAGE", type=language,
                         help="of the text, for tokenized_bleu (default that of --detokenize)")
     parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
     parser.add_argument("--tokenize", default="13a", metavar="NAME",
@@ -79,22 +81,40 @@ def run(args: argparse.Namespace) -> None:
     metrics = set(args.metrics)
     if args.record and len(metrics) > 1 and (alike := [name for name in args.record[1:] if "{}" not in name]):
         raise ValueError(f"--record: expected a {{}} for each of {len(metrics)} metrics in the name, got {alike[0]!r}")
+    _refuse_unused(args)
     if args.data:
         _read_data(args)
-    elif args.subset:
-        raise ValueError("--subset: expected --data with it")
     result, shown = _alignments(args) if args.alignments else _translations(args)
     if args.record:
         _record(result, args.record[0], args.record[1:] or ["test_{}"])
     print(json.dumps(result, indent=1) if args.format == "json" else "\n".join(shown))
 
 
+def _refuse_unused(args: argparse.Namespace) -> None:
+    """Raise ValueError for an option that does nothing beside the others."""
+    of_data = ("subset", "against_data")
+    undone = ("subwords", "truecased", "detokenize")
+    of_text = ("references", "data", *of_data, *undone, "metrics", "language", "lowercase", "tokenize", "against",
+               "resamples", "by_length", "sources", "groups")  # fmt: skip
+    decided = ("references", "language", *(undone if args.from_generate else ()))
+    refuse_unused(
+        args,
+        (args.alignments, "is of translations, expected none with --alignments", of_text),
+        (not args.alignments, "expected --alignments with it", ("gold_alignments", "gold_from_one")),
+        (args.data, "expected none with --data, which decides it", decided),
+        (not args.data, "expected --data with it", of_data),
+        (not args.against, "expected --against with it", ("resamples", "against_data")),
+        (not args.from_generate, "expected --from-generate with it", ("against_data",)),
+        (not args.by_length, "expected --by-length with it", ("sources",)),
+        ("tokenized_bleu" not in args.metrics, "expected --metrics tokenized_bleu with it", ("language",)),
+        (not {"bleu", "gleu"} & set(args.metrics), "expected bleu or gleu in --metrics with it", ("tokenize",)),
+    )  # fmt: skip
+
+
 def _alignments(args: argparse.Namespace) -> tuple[dict, list[str]]:
     """The alignment error rates as a value and as lines."""
-    if not args.gold_alignments or args.references:
-        raise ValueError("--alignments: expected --gold-alignments with it, and no --references")
-    if foreign := [name for name in ("against", "by_length", "sources", "groups") if getattr(args, name)]:
-        raise ValueError(f"--alignments: expected no --{foreign[0].replace('_', '-')}, which is of translations")
+    if not args.gold_alignments:
+        raise ValueError("--alignments: expected --gold-alignments with it")
     gold = read_gold(read_lines(args.gold_alignments), args.gold_alignments, args.gold_from_one)
     systems = []
     for path in args.alignments:
@@ -112,10 +132,8 @@ def _alignments(args: argparse.Namespace) -> tuple[dict, list[str]]:
 
 def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
     """The scores as a value and as lines: of one system its keys alone, of several a list of them."""
-    if not args.references or args.gold_alignments or args.gold_from_one:
-        raise ValueError("translations: expected --references with them, and no --gold-alignments or --gold-from-one")
-    if args.against_data and not (args.against and args.data and args.from_generate):
-        raise ValueError("--against-data: expected --against, --data and --from-generate with it")
+    if not args.references:
+        raise ValueError("translations: expected --references with them")
     paths = args.hypotheses or args.from_generate
     if [*paths, args.against].count("-") > 1:
         raise ValueError("standard input can be one system only: got - more than once")
@@ -135,8 +153,6 @@ def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
 
 def _read_data(args: argparse.Namespace) -> None:
     """Set the options that a prepared folder decides."""
-    if args.references or args.alignments:
-        raise ValueError("--data: expected translations with it, and no --references")
     path = Path(args.data, "corpus.json")
     options = read_json(path).get("options")
     try:
@@ -180,8 +196,6 @@ def _record(result: dict, path: str, names: Sequence[str]) -> None:
 def _lengths(args: argparse.Namespace, references: Sequence[str]) -> list[int] | None:
     """Words of each source sentence or reference; None without --by-length."""
     if not args.by_length:
-        if args.sources:
-            raise ValueError("--sources: expected --by-length with it")
         return None
     lines = list(read_lines(args.sources)) if args.sources else references
     if len(lines) != len(references):

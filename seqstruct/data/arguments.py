@@ -30,6 +30,25 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return number
 
 
+# two letters each, of ISO 639-1
+LANGUAGES = frozenset("""
+    aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo
+    es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg
+    ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn
+    no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta
+    te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu""".split())
+
+
+def language(text: str) -> str:
+    """For `type=` of an option: the two letters of a language."""
+    if text not in LANGUAGES:
+        raise argparse.ArgumentTypeError(f"expected the two letters of a language, such as de, got {text!r}")
+    return text
+
+
+SEED = whole(0, 2**63 - 1)  # those that torch takes
+
+
 def add_numbers(parser: argparse.ArgumentParser, options: Mapping[str, tuple[int, str]]) -> None:
     """Whole numbers: by the option's name its default and what it says."""
     for option, (default, said) in options.items():

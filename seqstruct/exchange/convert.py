@@ -166,5 +166,6 @@ def _tokenizer(name: str | os.PathLike, needed: bool) -> Any:
         return AutoTokenizer.from_pretrained(Path(name) if Path(name).is_dir() else name)
     except (OSError, ValueError) as error:
         if needed:
-            raise ValueError(f"{name}: expected a tokenizer beside the model, since there is a text: {error}") from None
+            raise ValueError(f"{name}: expected a tokenizer beside the model, since there is a text: "
+                             f"{' '.join(str(error).split())}") from None  # fmt: skip
         return None

@@ -63,8 +63,9 @@ def export(
     )  # fmt: skip
     with new_folder(out) as folder:
         if code:
-            modeling = f"{flat(type(model).__module__)}.{type(model).__name__}"
-            config.auto_map = {"AutoConfig": f"{flat(CONFIGURATION)}.SeqstructConfig", "AutoModel": modeling,
+            module = flat(type(model).__module__)  # transformers copies what it imports; of another one, a second time
+            modeling = f"{module}.{type(model).__name__}"
+            config.auto_map = {"AutoConfig": f"{module}.SeqstructConfig", "AutoModel": modeling,
                                AUTO[config.arch]: modeling}  # fmt: skip
         if model.can_generate():
             model.generation_config = generation_of(config)
@@ -100,7 +101,8 @@ def generation_of(config: SeqstructConfig) -> GenerationConfig:
 
 def _code(config: SeqstructConfig, model: type) -> dict[str, str]:
     """The files of code, none where a mechanism is not this package's own."""
-    mechanisms = [get_attention(name) for name in config.mechanisms]
+    default = SeqstructConfig.decoder_self_attention  # which a configuration has at sites that the model has not
+    mechanisms = [get_attention(name) for name in sorted({default, *config.mechanisms})]
     if not all(m.__module__.startswith("seqstruct.") for m in mechanisms):
         return {}
     registered = [(m.__module__, m.__qualname__) for m in mechanisms]

@@ -9,6 +9,7 @@ It needs torch, transformers and safetensors, not fairseq.
 
 from transformers import (
     AutoConfig,
+    AutoModel,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
@@ -23,6 +24,8 @@ from seqstruct.hf.seq2seq import SeqstructForSeq2SeqLM
 from seqstruct.hf.tokenization import SeqstructTokenizer
 
 AutoConfig.register(SeqstructConfig.model_type, SeqstructConfig, exist_ok=True)
+AutoModel.register(SeqstructConfig, (SeqstructForCausalLM, SeqstructForSeq2SeqLM, SeqstructForSequenceClassification),
+                   exist_ok=True)  # fmt: skip
 AutoModelForCausalLM.register(SeqstructConfig, SeqstructForCausalLM, exist_ok=True)
 AutoModelForSeq2SeqLM.register(SeqstructConfig, SeqstructForSeq2SeqLM, exist_ok=True)
 AutoModelForSequenceClassification.register(SeqstructConfig, SeqstructForSequenceClassification, exist_ok=True)

@@ -3,6 +3,7 @@
 transformers reads the types at run time: no postponed annotations here.
 """
 
+import copy
 import math
 
 from huggingface_hub.dataclasses import strict
@@ -13,7 +14,10 @@ from seqstruct.attention.base import check_rotates
 from seqstruct.layers.transformer import ACTIVATIONS, Front, LayerForm
 from seqstruct.layers.vocabulary import Symbols
 
-ARCHITECTURES = ("structured_transformer", "structured_transformer_lm", "structured_transformer_classifier")
+ARCHITECTURES = {  # fairseq's model, and that of transformers
+    "structured_transformer": "SeqstructForSeq2SeqLM", "structured_transformer_lm": "SeqstructForCausalLM",
+    "structured_transformer_classifier": "SeqstructForSequenceClassification",
+}  # fmt: skip
 KNOWN = {"arch": ARCHITECTURES, "activation_fn": ACTIVATIONS, "rotary": ("none", "all", "hybrid"),
          "pooling": ("first", "mean")}  # fmt: skip
 
@@ -125,6 +129,7 @@ class SeqstructConfig(PreTrainedConfig):
             raise ValueError("interleaved_positions: expected no learned positions beside them")
         self.is_encoder_decoder = self.arch == "structured_transformer"
         super().__post_init__(**kwargs)
+        self.architectures = self.architectures or [ARCHITECTURES[self.arch]]  # by which AutoModel chooses
         for site in Site:
             choices = self.choices(site)
             if self.rotary == "all" and site is not Site.CROSS:
@@ -138,6 +143,14 @@ class SeqstructConfig(PreTrainedConfig):
         if self.tie_layers and len(set(self.choices(Site.ENCODER_SELF))) > 1:
             raise ValueError("tie_layers: expected one mechanism for all layers in encoder_self_attention, got "
                              f"{self.encoder_self_attention!r}")  # fmt: skip
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> "SeqstructConfig":
+        """Itself; of an encoder-decoder's decoder a copy, in which the names of transformers are the decoder's."""
+        if not decoder or encoder or not self.is_encoder_decoder:
+            return self
+        found = copy.deepcopy(self)
+        found.arch = "structured_transformer_lm"
+        return found
 
     def choices(self, site: Site) -> tuple[Choice, ...]:
         """The mechanism of each layer at a site.  Raises ValueError as `parse_choices` does."""

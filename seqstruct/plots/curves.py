@@ -16,6 +16,8 @@ from seqstruct.data.text.aligned import read_lines
 from seqstruct.harness.records import Record, latest
 from seqstruct.plots.figures import one_panel, plain
 
+DASHES = ("-", "--", ":", "-.")
+LOOKS = 10 * len(DASHES)
 Curves = Mapping[str, Mapping[int, float]]  # name in the legend -> length -> value
 
 
@@ -77,7 +79,8 @@ def length_curves(
     the mean.  metric: what is drawn, None for the one that is split up, the selection apart.  panels: whether there is
     one for each first word of the rows ("dyck Tf+Nd"), with one legend of the other words and one colour for each.
     Perplexities have a logarithmic axis.  Raises ValueError if none of that name is split up, or if several are, or of
-    several units or axes, or if nothing chooses among the runs of a row.
+    several units or axes, or if nothing chooses among the runs of a row, or there are more
+    curves than looks.
     """
     split, (metric, unit, axis) = _split_up(records, selection, metric)
     groups: dict[str, dict[str, str]] = {}
@@ -85,6 +88,9 @@ def length_curves(
         first, _, rest = record.row.partition(" ") if panels else ("", "", record.row)
         groups.setdefault(first, {})[record.row] = rest or first
     names = list(dict.fromkeys(name for rows in groups.values() for name in rows.values()))
+    if len(names) > LOOKS:
+        raise ValueError(f"expected at most {LOOKS} curves, which colours and dashes tell apart, got {len(names)} rows "
+                         "of different names: choose some, or draw panels")  # fmt: skip
     columns = min(3, len(groups))
     lines = -(-len(groups) // columns)
     figure = Figure(figsize=(max(6.4, 3.6 * columns), max(5.0, 2.6 * lines + 0.8)), layout="constrained")
@@ -100,9 +106,10 @@ def length_curves(
             axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_title(first, fontsize="medium")
         axes.set_xlabel(axis)
+        if axes.get_subplotspec().is_first_col():
+            axes.set_ylabel(metric.replace("_", " ") + (f" ({unit})" if unit not in metric else ""), fontsize="small")
     for axes in figure.axes[len(groups) :]:
         axes.set_axis_off()
-    figure.supylabel(metric.replace("_", " ") + (f" ({unit})" if unit not in metric else ""), fontsize="small")
     figure.suptitle(plain(title), fontsize="medium")
     shown, columns = [handles[name] for name in names], min(len(names), 4 * columns)
     figure.legend(shown, names, loc="outside lower center", ncols=columns, fontsize="small")
@@ -177,7 +184,7 @@ def _draw_lengths(
 
 def _look(number: int) -> dict[str, str]:
     """A colour, and a line that tells it from the one ten before, for matplotlib has ten colours."""
-    return {"color": f"C{number}", "linestyle": ("-", "--", ":", "-.")[number // 10 % 4]}
+    return {"color": f"C{number}", "linestyle": DASHES[number // 10 % len(DASHES)]}
 
 
 def log_panels(panels: Sequence[tuple[str, Curves]], title: str) -> Figure:

@@ -29,9 +29,14 @@ def plain(text: str) -> str:
 
 
 def check_name(path: str | Path) -> None:
-    """Raise ValueError if the ending is not .png, .pdf or .svg."""
+    """Raise ValueError if the ending is not .png, .pdf or .svg, or no file can have the name."""
     if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"{path}: expected a name that ends in {', '.join(FORMATS)}")
+    if Path(path).is_dir():
+        raise ValueError(f"{path}: is a folder")
+    above = next(parent for parent in Path(path).absolute().parents if parent.exists())
+    if not above.is_dir():
+        raise ValueError(f"{path}: {above} is no folder")
 
 
 def save(figure: Figure, path: str | Path) -> None:

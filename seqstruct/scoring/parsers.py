@@ -65,10 +65,13 @@ def untrained_parser(config: Any, seed: int, add_left: bool = False) -> Parser:
     """A model as fairseq-train would begin with.
 
     config: of a training, as `training_config` makes it.  seed: of the parameters.
-    torch's random state is left as it was.  Raises ValueError if the model is no parser.
+    torch's random state is left as it was.  Raises ValueError if the config has no task or no model, or the model is no
+    parser.
     """
     from fairseq import tasks
 
+    if missing := [section for section in ("task", "model") if config.get(section) is None]:
+        raise ValueError(f"expected a config with a task and a model, got no {missing[0]}")
     task = tasks.setup_task(config.task)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

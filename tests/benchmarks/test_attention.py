@@ -91,12 +91,19 @@ def test_what_is_missing_is_refused(tiny, capsys) -> None:
 
 
 @pytest.mark.parametrize(("name", "timer"), [("attention", "measure"), ("decode", "turns")])
-def test_a_picture_of_another_kind_is_refused_before_anything_is_timed(tiny, monkeypatch, refused, name, timer) -> None:
+def test_a_picture_that_cannot_be_is_refused_before_anything_is_timed(
+    tiny, monkeypatch, refused, tmp_path, name, timer
+) -> None:
     timed = []
     monkeypatch.setattr({"attention": attention, "decode": decode}[name], timer, lambda *_, **__: timed.append(1) or {})
     for plot in ("curves.txt", "curves", "./curves"):
         told = refused("bench", name, "--plot", plot, "--lengths", "2", "--repeats", "1")
         assert f"{plot}: expected a name that ends in .png" in told
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.png").mkdir()
+    for plot, said in (("file/x.png", f"{tmp_path / 'file'} is no folder"), ("folder.png", "is a folder")):
+        told = refused("bench", name, "--plot", tmp_path / plot, "--lengths", "2", "--repeats", "1")
+        assert f"{tmp_path / plot}: {said}" in told
     assert not timed
 
 

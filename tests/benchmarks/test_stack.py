@@ -70,13 +70,19 @@ def test_sections_can_be_chosen():
     [
         (["--lengths", "0"], "1 or more"),
         (["--repeats", "0"], "1 or more"),
-        (["--threads", "0"], "1 or more"),
         (["--sections", "layers", "speed"], "no section speed; sections: layers, steps, decoding, growth"),
         (["--dtype", "int8"], "float32 or bfloat16, got int8"),
     ],
 )
 def test_what_cannot_be_is_refused(refused, options, message):
     assert message in refused("bench", "stack", *options)
+
+
+@pytest.mark.parametrize("threads", [0, 2**31, 10**30])
+def test_threads_that_torch_does_not_take_are_refused(capsys, threads):
+    with pytest.raises(SystemExit):
+        main(["bench", "stack", "--threads", str(threads)])
+    assert f"expected a whole number, 1 to 2147483647, got '{threads}'" in capsys.readouterr().err
 
 
 def test_other_benchmarks_have_no_sections(refused):

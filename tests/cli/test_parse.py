@@ -127,6 +127,41 @@ def test_an_untrained_model_needs_an_architecture(trees, refused):
     assert told in refused("parse", trees, "--untrained", "data")
 
 
+@pytest.mark.parametrize(("content", "missing"), [
+    ("model: {_name: palm}", "task"), ("task: {_name: language_modeling, data: none}", "model"),
+])  # fmt: skip
+def test_an_untrained_model_needs_a_task_and_a_model(trees, refused, content, missing):
+    trees.with_name("train.yaml").write_text(f"# @package _global_\n{content}\n")
+    config = ["--config-dir", trees.parent, "--config-name", "train"]
+    told = refused("parse", trees, *config, "--untrained", "common.seed=1")
+    assert f"expected a config with a task and a model, got no {missing}" in told
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    (["--branching", "left", "--left-score"], "--left-score: expected --checkpoint or --untrained with it"),
+    (["--branching", "left", "--lowercase"], "--lowercase: expected --checkpoint or --untrained with it"),
+    (["--branching", "left", "--data", "bin"], "--data: expected --checkpoint with it"),
+    (["--untrained", "bin", "--data", "bin"], "--data: expected --checkpoint with it"),
+    (["--checkpoint", "x.pt", "--seed", "2"], "--seed: expected --untrained or --branching with it"),
+    (["--branching", "left", "--convention", "sentence"], "--convention: expected trees to score"),
+    (["--branching", "left", "--max-words", "10"], "--max-words: expected trees to score"),
+    (["--branching", "left", "--out", "x.json"], "--out: expected trees to score"),
+    (["gold.mrg", "--branching", "left", "--out", "x.json", "--format", "json"], "--out: expected no --format with it"),
+    (["gold.mrg", "--branching", "left", "--convention", "sentence", "--format", "drawn"], "--convention: expected"),
+])  # fmt: skip
+def test_options_that_do_nothing_are_refused(trees, refused, monkeypatch, options, told):
+    monkeypatch.chdir(trees.parent)
+    trees.with_name("text").write_text("a b\n")
+    assert told in refused("parse", *(["text"] if options[0].startswith("--") else []), *options)
+
+
+def test_a_seed_that_torch_does_not_take_is_refused(trees, capsys):
+    with pytest.raises(SystemExit):
+        main(["parse", str(trees), "--branching", "random", "--seed", str(2**64)])
+    assert "expected a whole number, 0 to 9223372036854775807, got '18446744073709551616'" in capsys.readouterr().err
+    assert main(["parse", str(trees), "--branching", "random", "--seed", str(2**63 - 1)]) == 0
+
+
 @pytest.mark.training
 def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
     def found(seed: int) -> str:
@@ -158,7 +193,6 @@ def test_bad_input_is_refused_in_one_sentence(tmp_path, trees, capsys, refused):
     (tmp_path / "bad.mrg").write_text("(S (A a)\n(S (B b))\n")
     assert "bad.mrg: line 1: a bracket opens here" in refused("parse", tmp_path / "bad.mrg", "--branching", "left")
     assert "no sentence of at most 1 words" in refused("parse", trees, "--branching", "left", "--max-words", "1")
-    assert "--left-score needs a model" in refused("parse", trees, "--branching", "left", "--left-score")
     assert "expected 1 or more, got 0" in refused("parse", trees, "--branching", "left", "--max-words", "0")
     assert "no such checkpoint" in refused("parse", trees, "--checkpoint", tmp_path / "absent.pt")
     (tmp_path / "cut.pt").write_bytes(b"PK")

@@ -153,25 +153,51 @@ def test_alignment_error_rate(folder, capsys):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--hypotheses", "hyp.bpe"], "expected --references"),
-    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--gold-from-one"], "or --gold-from-one"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--subset", "valid"], "--subset: expected --data with it"),
     (["--alignments", "hyp.bpe"], "expected --gold-alignments"),
     (["--alignments", "hyp.bpe", "--gold-alignments", "one"], "hyp.bpe: line 1: expected links"),
     (["--alignments", "one", "--gold-alignments", "two"], "one: 1 lines, but two has 2"),
-    (["--alignments", "one", "--gold-alignments", "one", "--by-length", "5"], "--alignments: expected no --by-length"),
-    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--sources", "ref.en"], "--by-length"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "3"], "edges: expected ascending"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "--sources", "one"], "one: 1 lines"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--groups", "one"], "groups: expected 3"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--metrics", "tokenized_bleu"], "expected the language"),
     (["--from-generate", "-", "-", "--references", "ref.en"], "standard input can be one system only"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--against", "hyp.bpe", "--against-data", "."],
-     "--against-data: expected --against, --data and --from-generate"),
+     "--against-data: expected --data with it"),
 ])
 def test_what_does_not_go_together_is_one_sentence(folder, refused, arguments, message):
     (folder / "one").write_text("0-0\n")
     (folder / "two").write_text("0-0\n\n")
     assert message in refused("score", *arguments)
+
+
+@pytest.mark.parametrize(("way", "option", "told"), [
+    *(("--alignments", option, "is of translations, expected none with --alignments") for option in (
+        "--references ref.en", "--data .", "--subwords bpe", "--truecased", "--detokenize en", "--metrics ter",
+        "--language en", "--lowercase", "--tokenize none", "--against one", "--resamples 9", "--by-length 5",
+        "--sources one", "--groups one")),
+    ("--hypotheses", "--gold-alignments one", "expected --alignments with it"),
+    ("--hypotheses", "--gold-from-one", "expected --alignments with it"),
+    *(("--from-generate", f"{option} --data .", "expected none with --data, which decides it") for option in (
+        "--references ref.en", "--subwords bpe", "--truecased", "--detokenize en")),
+    ("--hypotheses", "--language en --data . --metrics tokenized_bleu", "expected none with --data, which decides it"),
+    ("--hypotheses", "--against-data . --data .", "expected --against with it"),
+    ("--hypotheses", "--against-data . --data . --against one", "expected --from-generate with it"),
+    ("--hypotheses", "--resamples 9", "expected --against with it"),
+    ("--hypotheses", "--sources ref.en", "expected --by-length with it"),
+    ("--hypotheses", "--language en", "expected --metrics tokenized_bleu with it"),
+    ("--hypotheses", "--tokenize none --metrics ter", "expected bleu or gleu in --metrics with it"),
+])  # fmt: skip
+def test_options_that_do_nothing_are_refused(folder, refused, way, option, told):
+    option = option.split()
+    assert f"seqstruct score: {option[0]}: {told}" in refused("score", way, "hyp.bpe", *option)
+
+
+def test_a_language_that_does_not_exist_is_refused(folder, capsys):
+    for option in ("--detokenize", "--language"):
+        with pytest.raises(SystemExit):
+            main(["score", "--hypotheses", "hyp.bpe", "--references", "ref.en", option, "zz"])
+        assert f"{option}: expected the two letters of a language, such as de, got 'zz'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("kind", "lines"), [("bpe", SUBWORDS), (["words", "bpe"], SUBWORDS), ("characters", None)])
@@ -197,7 +223,7 @@ def test_a_prepared_folder_says_how_it_is_scored_and_the_scores_are_recorded(fol
     assert json.loads((folder / "found.json").read_text()) == plain
     capsys.readouterr()
     assert main([*command, "--references", "ref.en"]) == 1
-    assert "--data: expected translations with it, and no --references" in capsys.readouterr().err
+    assert "--references: expected none with --data, which decides it" in capsys.readouterr().err
     assert main(["score", "--hypotheses", "hyp.bpe", "ref.en", "--references", "ref.en", "--record", "x.json"]) == 1
     assert "--record: expected the translations of one system" in capsys.readouterr().err
     several = ["score", "--hypotheses", "ref.en", "--references", "ref.en", "--record", "x.json", "{}", "test_bleu"]

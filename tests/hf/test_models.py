@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from seqstruct.attention import ATTENTIONS, Site
 from seqstruct.attention.plan import Choice
@@ -40,6 +40,7 @@ def test_auto_classes_find_what_was_saved(arch: str, generator: torch.Generator,
     model, tokens = drawn(arch, **plan), tokens_of(generator)
     model.save_pretrained(tmp_path)
     other = AUTO[arch].from_pretrained(tmp_path).eval()
+    assert type(AutoModel.from_pretrained(tmp_path)) is type(AutoModel.from_config(config_of(arch))) is type(model)
     assert type(other) is type(model) and AutoConfig.from_pretrained(tmp_path).arch == arch
     given = {"decoder_input_ids": tokens[:, 1:]} if arch == "structured_transformer" else {}
     with torch.no_grad():

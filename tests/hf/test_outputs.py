@@ -69,6 +69,9 @@ def test_a_configuration_tells_sizes_under_the_names_of_transformers(arch: str, 
     assert [getattr(model.config, name) for name in names] == list(expected.values())
     given = SeqstructConfig(arch=arch, **dict(zip(names, (16, 5, 8, 33), strict=True)))
     assert [getattr(given, name) for name in expected] == [16, 5, 8, 33] and not set(names) & given.to_dict().keys()
+    text = [model.config.get_text_config(encoder=True), model.config.get_text_config(decoder=True)]
+    of_decoder = decoder if model.can_generate() else encoder
+    assert [[getattr(c, name) for name in names] for c in text] == [[*expected.values()], [*of_decoder.values()]]
     tokens = tokens_of(generator)
     if model.can_generate():
         targets = {"decoder_input_ids": tokens} if model.config.is_encoder_decoder else {}

@@ -158,6 +158,13 @@ def test_many_rows_are_told_apart_by_their_lines(record):
     rows = [line for line in axes.lines if line.get_label().startswith("row")]
     looks = {(to_rgba(line.get_color()), line.get_linestyle()) for line in rows}
     assert len(looks) == 23
+    many = [record(row=f"row {i}", metrics=points) for i in range(41)]
+    axes.figure.draw_without_rendering()
+    label, legend = axes.yaxis.label.get_window_extent(), axes.figure.legends[0].get_window_extent()
+    assert "loss" in axes.get_ylabel() and not label.overlaps(legend)
+    assert curves.length_curves(many[:40])
+    with pytest.raises(ValueError, match="expected at most 40 curves, which colours and dashes tell apart, got 41"):
+        curves.length_curves(many)
 
 
 def test_the_best_run_by_another_metric_is_drawn_alone(record):

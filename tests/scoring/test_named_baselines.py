@@ -183,7 +183,8 @@ def test_the_command_prints_what_is_measured_and_errors_are_one_sentence(text, t
         (["nothing", str(text)], "expected a baseline of bigram"),
         (["majority", str(text)], "meta.json cannot be read"),
         (["bigram", str(text), "--steps", "2"], "bigram has no option 'steps'"),
-        (["constant", str(text), "--splits", "x"], "--splits: expected SPLIT=NAME, such as valid=validation, got 'x'"),
+        *((["constant", str(text), "--splits", split], f"expected SPLIT=NAME, such as valid=validation, got {split!r}")
+          for split in ("x", "valid=", "=validation")),
         (["5-gram", str(tmp_path / "none")], "no such file: expected a folder for language"),
         (["trigram", str(write(tmp_path, text__test_dot_txt=""))], "text/test.txt: the file is empty"),
     ):  # fmt: skip

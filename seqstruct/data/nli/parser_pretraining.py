@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.data.arguments import at_least
+from seqstruct.data.arguments import SEED, at_least
 from seqstruct.data.files import atomic_write
 from seqstruct.data.parsing.sentence import crossing_arc, tree_of
 from seqstruct.data.text.conllu import read_conllu
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--word-dim", type=int, default=defaults.word_dim, metavar="N", help="of the model")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N")
     parser.add_argument("--longest", type=int, default=60, metavar="N", help="words of a sentence (default 60)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--seed", type=SEED, default=1, metavar="N")
     return run_module(parser, argv, _run)
 
 

@@ -132,6 +132,9 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
             if cfg.reverse_source or str(cfg.encoder_directions) != "forward":
                 raise ValueError("--encoder gated_convolution: expected no --reverse-source and no --encoder-directions"
                                  ", it reads a sentence as a tree")  # fmt: skip
+            if cfg.encoder_layers not in (1, RecurrentTranslationConfig.encoder_layers):
+                raise ValueError("--encoder gated_convolution: expected no --encoder-layers, it has none, got "
+                                 f"{cfg.encoder_layers}")  # fmt: skip
             return GatedConvolutionEncoder(dictionary, **common)
         return RecurrentEncoder(
             dictionary,

@@ -249,6 +249,7 @@ def test_weights_come_out(variant: str, generator: torch.Generator) -> None:
     ({"logit_clip": -1.0}, "logit_clip: expected 0 or more"),
     ({**VARIANTS["grconv"], "reverse_source": True}, "gated_convolution: expected no --reverse-source"),
     ({**VARIANTS["grconv"], "encoder_directions": "all"}, "and no --encoder-directions"),
+    ({**VARIANTS["grconv"], "encoder_layers": 3}, "expected no --encoder-layers, it has none, got 3"),
     ({**VARIANTS["grconv"], "hidden_size": 0}, "hidden_size: expected 1 or more, got 0"),
     ({"dropout": 1.0}, "dropout: expected 0 or more and below 1, got 1.0"),
     ({"embed_dim": 8, "residual_from": -1}, "begin at layer 2"),
