@@ -79,8 +79,7 @@ def length_curves(
     the mean.  metric: what is drawn, None for the one that is split up, the selection apart.  panels: whether there is
     one for each first word of the rows ("dyck Tf+Nd"), with one legend of the other words and one colour for each.
     Perplexities have a logarithmic axis.  Raises ValueError if none of that name is split up, or if several are, or of
-    several units or axes, or if nothing chooses among the runs of a row, or there are more
-    curves than looks.
+    several units or axes, or if nothing chooses among the runs of a row, or there are more curves than looks.
     """
     split, (metric, unit, axis) = _split_up(records, selection, metric)
     groups: dict[str, dict[str, str]] = {}
@@ -107,7 +106,7 @@ def length_curves(
         axes.set_title(first, fontsize="medium")
         axes.set_xlabel(axis)
         if axes.get_subplotspec().is_first_col():
-            axes.set_ylabel(metric.replace("_", " ") + (f" ({unit})" if unit not in metric else ""), fontsize="small")
+            axes.set_ylabel(metric.replace("_", " ") + (f"\n({unit})" if unit not in metric else ""), fontsize="small")
     for axes in figure.axes[len(groups) :]:
         axes.set_axis_off()
     figure.suptitle(plain(title), fontsize="medium")

@@ -84,8 +84,8 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
              "--language", "en", "--lowercase", "--out", folder / "data")  # fmt: skip
     checkpoint = train(
         folder / "data", folder / "run", "--task", "text_classification", "--arch", "structured_transformer_classifier",
-        *sizes("encoder"), "--max-source-positions", 20, "--criterion", "classification_cross_entropy", "--batch-size",
-        16, "--max-update", 25,
+        *sizes("encoder"), "--encoder-self-attention", "linear", "--max-source-positions", 20,
+        "--criterion", "classification_cross_entropy", "--batch-size", 16, "--max-update", 25,
     )  # fmt: skip
     return SimpleNamespace(checkpoint=checkpoint, data=folder / "data", rows=splits["valid"])
 
