@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Cost, Inputs, Reading, Shape, Site
+from seqstruct.attention.gate import wide_layers
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding
@@ -36,7 +37,10 @@ class StratificationStackAttention(Attention):
         size: int = option(32, least=1)  # m, the size of a stack element
 
     class State(NamedTuple):
-        """stack: the elements; reading: B 1 m, its top; strengths: B 1 2, pushed and popped in the last step."""
+        """stack: the elements; reading: B 1 m, its top.
+
+        strengths: B 1 2, pushed and popped in the last step, in float32 at least: where an element ends turns on them.
+        """
 
         stack: StratificationStack
         reading: Tensor
@@ -56,7 +60,8 @@ class StratificationStackAttention(Attention):
 
     def initial_state(self, batch_size: int) -> State:
         like = self.pushed_layer.weight.new_zeros(batch_size, 1, self.config.size)
-        return self.State(empty_stack(like, batch_size), like, like.new_zeros(batch_size, 1, 2))
+        strengths = like.new_zeros(batch_size, 1, 2, dtype=torch.promote_types(like.dtype, torch.float32))
+        return self.State(empty_stack(like, batch_size), like, strengths)
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
         return self._pass(*clear_padding(padding_mask, key, value), padding_mask, state)[2]
@@ -79,7 +84,7 @@ class StratificationStackAttention(Attention):
         self, key: Tensor, value: Tensor, padding_mask: Tensor | None, state: State
     ) -> tuple[Tensor, Tensor, State]:
         """Readings B S m, strengths B S 2, and the state after; a padded step neither pushes nor pops."""
-        strengths = torch.cat([self.push_layer(key), self.pop_layer(key)], -1).sigmoid()
+        strengths = torch.cat([wide_layers(layer, key) for layer in (self.push_layer, self.pop_layer)], -1).sigmoid()
         if padding_mask is not None:
             strengths = strengths.masked_fill(padding_mask.unsqueeze(-1), 0.0)
         pushed = self.pushed_layer(value).tanh()
