@@ -37,16 +37,13 @@ COMPARISONS = (
       for name in ("linear, 64 features", "rfa, 128 features", "rfa, 256 features", "abc_mlp, 32 slots")),
     *((f"{name}, an encoder's layer", "fused softmax", "encode", name, "softmax")
       for name in ("linformer, 64 slots", "linformer, 128 slots", "abc_mlp, 64 slots", "abc_mlp, 128 slots")),
-    *((f"{what}: {name}", other, section, row, theirs)
-      for section, what, others in (
-          ("translation", "training step", {"fairseq": "fairseq lstm (input feeding)",
-                                            "JoeyNMT": "JoeyNMT (input feeding)"}),
-          ("beam search", "beam search", {"fairseq": "fairseq lstm (input feeding)"}))
+    *((f"{what}: {name}", other, section, row, f"{theirs} (input feeding)")
+      for section, what in (("translation", "training step"), ("beam search", "beam search"))
       for name, row in (("Luong's, general, input feeding", "luong, input feeding"),
                         ("Luong's, general, no input feeding", "luong"),
                         ("segmentation attention", "segmentation"),
                         ("GRU, additive", "GRU, additive, previous state"))
-      for other, theirs in others.items()),
+      for other, theirs in (("fairseq", "fairseq lstm"), ("JoeyNMT", "JoeyNMT"))),
 )  # fmt: skip
 FRONT = {  # those of README.md, beside the one that is slowest of all
     ("marginals of chains, both passes", "torch-struct"), ("marginals of projective trees, both passes", "supar"),
