@@ -95,7 +95,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         less = found["Transformer", "test_bleu"].values[seed] - at["test_bleu"] + at["test_bleu_difference"]
         assert f"have {less:.1f} BLEU less than the two that the table averages, of the same seeds." in text
     later = *(f"Luong {score}" for score in ("dot", "location", "concat", "local-p")), "Sutskever, source not reversed"
-    later += "decoder performer",
+    later += "decoder performer", "decoder t2r"
     for row in later:  # scored against what a later commit trained
         again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
@@ -137,18 +137,20 @@ def test_the_lineage_is_told_as_the_records_have_it():
 def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed():
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     text = said("nmt_lectures")
-    rows = "decoder linear", "decoder rfa", "decoder abc_mlp", "decoder performer"
+    rows = tuple(f"decoder {name}" for name in ("linear", "rfa", "abc_mlp", "performer", "t2r"))
     bleu = [found[row, "test_bleu"].values[2] for row in (*rows, "Transformer")]
-    told = "the Transformer has {:.1f} BLEU, with random features {:.1f}, with slots of `abc_mlp` {:.1f} and with "
-    assert (told + "Performer's features {:.1f}, where that of the same seed has {:.1f}").format(*bleu) in text
+    told = "all five are behind in BLEU: with linear attention the Transformer has {:.1f}, with random features "
+    told += "{:.1f}, with slots of `abc_mlp` {:.1f}, with Performer's features {:.1f} and with T2R's, learned from the start, "
+    assert (told + "{:.1f}, where that of the same seed has {:.1f}").format(*bleu) in text
     assert all(len(found[row, "test_bleu"].values) == 1 for row in rows)
     p, chrf_p, behind, chrf = ([found[row, f"test_{metric}"].mean for row in rows] for metric in (
         "bleu_p", "chrf_p", "bleu_difference", "chrf_difference"))  # fmt: skip
-    told = "(p {:.2f}, {:.2f}, {:.2f} and {:.2f}; in chrF {:.1f}, {:.1f} and {:.1f} behind and {:.1f} ahead, p {:.2f}, "
-    told = (told + "{:.2f}, {:.2f} and {:.2f})").format(*p, *map(abs, chrf), *chrf_p)
-    assert told in text and min(*p, *chrf_p) > 0.05 and max(*behind, *chrf[:3]) < 0 < chrf[3]
+    told = "(p {:.2f}, {:.2f}, {:.2f}, {:.2f} and {:.2f}; in chrF {:.1f}, {:.1f} and {:.1f} behind, {:.1f} ahead and "
+    told += "{:.1f} behind, p {:.2f}, {:.2f}, {:.2f}, {:.2f} and {:.2f})"
+    assert told.format(*p, *map(abs, chrf), *chrf_p) in text
+    assert min(*p, *chrf_p) > 0.05 and max(*behind, *chrf[:3], chrf[4]) < 0 < chrf[3]
     best = [found[row, "validation_perplexity"].values[2] for row in (*rows, "Transformer")]
-    assert "{:.1f}, {:.1f}, {:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
+    assert "{:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
     across = [found[f"cross and decoder {name}", f"test_bleu_{part}"].values[2] for part in ("difference", "p")
               for name in ("linear", "rfa", "abc_mlp")]  # fmt: skip
     told = "the gap is {:.1f} BLEU of elu, {:.1f} of RFA and {:.1f} of `abc_mlp` (one training each, p {:.3f}, {:.3f} "
