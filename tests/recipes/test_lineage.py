@@ -140,8 +140,8 @@ def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed()
     rows = tuple(f"decoder {name}" for name in ("linear", "rfa", "abc_mlp", "performer", "t2r"))
     bleu = [found[row, "test_bleu"].values[2] for row in (*rows, "Transformer")]
     told = "all five are behind in BLEU: with linear attention the Transformer has {:.1f}, with random features "
-    told += "{:.1f}, with slots of `abc_mlp` {:.1f}, with Performer's features {:.1f} and with T2R's, learned from the start, "
-    assert (told + "{:.1f}, where that of the same seed has {:.1f}").format(*bleu) in text
+    told += "{:.1f}, with slots of `abc_mlp` {:.1f}, with Performer's features {:.1f} and with T2R's, learned "
+    assert (told + "from the start, {:.1f}, where that of the same seed has {:.1f}").format(*bleu) in text
     assert all(len(found[row, "test_bleu"].values) == 1 for row in rows)
     p, chrf_p, behind, chrf = ([found[row, f"test_{metric}"].mean for row in rows] for metric in (
         "bleu_p", "chrf_p", "bleu_difference", "chrf_difference"))  # fmt: skip
