@@ -94,8 +94,8 @@ def test_the_lineage_is_told_as_the_records_have_it():
     for seed, at in enumerate(of_convolutions, 1):
         less = found["Transformer", "test_bleu"].values[seed] - at["test_bleu"] + at["test_bleu_difference"]
         assert f"have {less:.1f} BLEU less than the two that the table averages, of the same seeds." in text
-    later = *(f"Luong {score}" for score in ("dot", "location", "concat", "local-p")), "Sutskever, source not reversed"
-    later += "decoder performer", "decoder t2r"
+    later = tuple(f"Luong {score}" for score in ("dot", "location", "concat", "local-m", "local-p"))
+    later += "Sutskever, source not reversed", "decoder performer", "decoder t2r"
     for row in later:  # scored against what a later commit trained
         again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
@@ -277,27 +277,28 @@ def test_scores_of_attention_are_told_as_recorded():
     item = finding("nmt_lectures", "*Scores of attention*")
     of = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
     names = "test_bleu", "test_chrf", "validation_perplexity"
-    scores = "dot", "location", "concat", "local-p"
+    scores = "dot", "location", "concat", "local-m", "local-p"
     others = [[of[f"Luong {score}", name][2] for name in names] for score in scores]
     general = [[of["Luong general", name][seed] for seed in (1, 2)] for name in names]
-    told = "Dot has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f}, location, whose weights look at places alone, "
-    told += "{:.1f}, {:.1f} and {:.1f}, concat, of which the source has no figure, {:.1f}, {:.1f} and {:.1f}, the "
-    told += "window, by general too, {:.1f}, {:.1f} and {:.1f}, where general"
-    assert told.format(*(value for of_score in others for value in of_score)) in item
-    assert {f"{x:.1f}" for x in general[0]} == {"36.3"} and "has 36.3 with both seeds" in item
+    told = "Dot has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f}, location, whose weights do not look at the "
+    told += "source, {:.1f}, {:.1f} and {:.1f}, concat {:.1f}, {:.1f} and {:.1f}, local-m, general in a window at the "
+    told += "step's own place, {:.1f}, {:.1f} and {:.1f}, local-p, in one that is predicted, {:.1f}, {:.1f} and {:.1f}"
+    told = told.format(*(value for of_score in others for value in of_score)) + ", where general has 36.3 with both seeds"
+    assert told in item and {f"{x:.1f}" for x in general[0]} == {"36.3"}
     assert "{:.1f} and {:.1f}, and {:.1f} and {:.1f}. They are".format(*general[1], *general[2]) in item
     behind = [-of[f"Luong {score}", f"test_{name}_difference"][2] for name in ("bleu", "chrf") for score in scores]
-    told = "are {:.1f}, {:.1f}, {:.1f} and {:.1f} BLEU behind the Transformer of their seed (p 0.001; in chrF {:.1f}, "
-    assert (told + "{:.1f}, {:.1f} and {:.1f}, p 0.001)").format(*behind) in item
+    told = "are {:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f} BLEU behind the Transformer of their seed (p 0.001; in chrF "
+    assert (told + "{:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f}, p 0.001)").format(*behind) in item
     assert {f"{of[f'Luong {score}', f'test_{name}_p'][2]:.3f}" for name in ("bleu", "chrf") for score in scores} == {
         "0.001"}  # fmt: skip
     for other in others:
-        assert min(general[0]) > other[0] and min(general[1]) > other[1] and max(general[2]) < other[2]
+        assert all(max(of_general) > value for of_general, value in zip(general[:2], other[:2], strict=True))
+        assert min(general[2]) < other[2]
     (paper,) = (table for table in read_tables(RECIPES / "nmt_lectures") if table.name == "luong")
     theirs = {entry.row: entry.value for entry in paper.published if entry.metric == "test_tokenized_bleu"}
-    rows = "global (dot)", "global (location)", "local-p (general)", "global (general)"
+    rows = "global (dot)", "global (location)", "local-m (general)", "local-p (general)", "global (general)"
     ahead = [theirs[row] for row in rows]
-    assert "has them ahead ({:.1f}, {:.1f} and {:.1f} BLEU, general {:.1f})".format(*ahead) in item
+    assert "(dot {:.1f} BLEU, location {:.1f}, local-m {:.1f}, local-p {:.1f}, general {:.1f})".format(*ahead) in item
     assert min(ahead) == ahead[-1] and not any("concat" in row for row in theirs)
 
 
