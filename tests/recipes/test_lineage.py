@@ -283,8 +283,8 @@ def test_scores_of_attention_are_told_as_recorded():
     told = "Dot has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f}, location, whose weights do not look at the "
     told += "source, {:.1f}, {:.1f} and {:.1f}, concat {:.1f}, {:.1f} and {:.1f}, local-m, general in a window at the "
     told += "step's own place, {:.1f}, {:.1f} and {:.1f}, local-p, in one that is predicted, {:.1f}, {:.1f} and {:.1f}"
-    told = told.format(*(value for of_score in others for value in of_score)) + ", where general has 36.3 with both seeds"
-    assert told in item and {f"{x:.1f}" for x in general[0]} == {"36.3"}
+    told = told.format(*(value for of_score in others for value in of_score))
+    assert f"{told}, where general has 36.3 with both seeds" in item and {f"{x:.1f}" for x in general[0]} == {"36.3"}
     assert "{:.1f} and {:.1f}, and {:.1f} and {:.1f}. They are".format(*general[1], *general[2]) in item
     behind = [-of[f"Luong {score}", f"test_{name}_difference"][2] for name in ("bleu", "chrf") for score in scores]
     told = "are {:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f} BLEU behind the Transformer of their seed (p 0.001; in chrF "
