@@ -95,7 +95,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         less = found["Transformer", "test_bleu"].values[seed] - at["test_bleu"] + at["test_bleu_difference"]
         assert f"have {less:.1f} BLEU less than the two that the table averages, of the same seeds." in text
     later = tuple(f"Luong {score}" for score in ("dot", "location", "concat", "local-m", "local-p"))
-    later += "Sutskever, source not reversed", "decoder performer", "decoder t2r"
+    later += "Sutskever, source not reversed", "decoder performer", "decoder t2r", "Transformer, words"
     for row in later:  # scored against what a later commit trained
         again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
@@ -300,6 +300,16 @@ def test_scores_of_attention_are_told_as_recorded():
     ahead = [theirs[row] for row in rows]
     assert "(dot {:.1f} BLEU, location {:.1f}, local-m {:.1f}, local-p {:.1f}, general {:.1f})".format(*ahead) in item
     assert min(ahead) == ahead[-1] and not any("concat" in row for row in theirs)
+
+
+def test_whole_words_are_told_as_recorded():
+    of = {line.metric: line.values for line in lines("nmt_lectures", "lineage") if line.row == "Transformer, words"}
+    bleu, chrf = ([of[f"test_{name}{part}"][2] for part in ("", "_difference", "_p")] for name in ("bleu", "chrf"))
+    text = said("nmt_lectures")
+    told = "the Transformer has {:.1f} BLEU and {:.1f} chrF, {:.1f} and {:.1f} behind that of its seed with as many "
+    assert told.format(bleu[0], chrf[0], -bleu[1], -chrf[1]) + "types" in text and bleu[1] < 0 and chrf[1] < 0
+    assert f"of BPE (p {bleu[2]:.3f} and {chrf[2]:.3f}), by one training." in text
+    assert f"Its perplexity, {of['validation_perplexity'][2]:.1f}, is of other symbols." in text
 
 
 def test_penalties_of_beam_search_are_told_as_recorded():
