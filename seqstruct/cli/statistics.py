@@ -13,14 +13,17 @@ from dataclasses import asdict
 from typing import Any
 
 from seqstruct.command import markdown_table, text_table
+from seqstruct.data.arguments import language
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", required=True, metavar="FILE", help="training text, UTF-8, plain or .gz")
     parser.add_argument("--test", required=True, metavar="FILE", help="text in which unknown tokens are counted")
-    parser.add_argument("--language", required=True, metavar="CODE", help="of the text, two letters")
+    parser.add_argument("--language", required=True, metavar="LANGUAGE", type=language,
+                        help="of the text, two letters")
     parser.add_argument("--other", metavar="FILE", help="training text of the other language, for joint BPE")
-    parser.add_argument("--other-language", metavar="CODE", help="of that text, two letters; needed to tokenise it")
+    parser.add_argument("--other-language", metavar="LANGUAGE", type=language,
+                        help="of that text, two letters; needed to tokenise it")
     parser.add_argument("--tokenize", action="store_true", help="cut the text into Moses tokens first")
     parser.add_argument("--segmentations", nargs="+", metavar="NAME", help="these lines alone")
     parser.add_argument("--vocabulary", type=int, default=6000, metavar="N",

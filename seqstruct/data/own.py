@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+from seqstruct.data.arguments import language
 from seqstruct.data.checked import META, SPLITS
 from seqstruct.data.files import new_folder, read_json, write_json
 from seqstruct.data.text.aligned import checksums, find_text, pair_writer, read_lines, read_pairs, survey
@@ -45,8 +46,8 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_word_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--language", metavar="XX", help="cut text into Moses tokens of this language, two letters "
-                        "(default: words stand apart already)")
+    parser.add_argument("--language", metavar="LANGUAGE", type=language, help="cut text into Moses tokens of this "
+                        "language, two letters (default: words stand apart already)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase all words")
 
 

@@ -48,6 +48,13 @@ def test_bad_input_is_one_sentence(files, capsys, change, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--language", "--other-language"])
+def test_a_language_that_is_none(files, capsys, option):
+    with pytest.raises(SystemExit):
+        call(files, option, "german")
+    assert f"{option}: expected the two letters of a language, such as de, got 'german'" in capsys.readouterr().err
+
+
 def test_what_is_no_text(files, capsys):
     (files / "test.de").write_bytes("Bäume\n".encode("latin-1"))
     assert call(files) == 1

@@ -162,6 +162,12 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, message, files, ref
     assert sorted(files.iterdir()) == before
 
 
+def test_a_language_that_is_none(files, capsys):
+    with pytest.raises(SystemExit):
+        prepare("sentence-pairs", "--train", "t.tsv", "--language", "xx", "--out", "out")
+    assert "--language: expected the two letters of a language, such as de, got 'xx'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("words", "message"), [
     ("word-pairs", "gap.de: line 2 is empty"),
     ("word-pairs --valid gap --test gap", "gap.de: line 2 is empty"),
