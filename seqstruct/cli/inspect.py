@@ -67,7 +67,9 @@ def layers_of(model: Mapping[str, Any], side: str, module: str) -> int:
     """How many layers of a side hold an attention of this name; 1 where a model has one beside its layers."""
     pattern = re.compile(rf"^{side}\.layers\.(\d+)\.{module}\.")
     alone = ALONE.get((side, module))
-    return 1 if alone and any(key.startswith(alone) for key in model) else len({match.group(1) for match in map(pattern.match, model) if match})
+    if alone and any(key.startswith(alone) for key in model):
+        return 1
+    return len({match.group(1) for match in map(pattern.match, model) if match})
 
 
 def plan_lines(model: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
