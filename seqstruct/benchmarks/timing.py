@@ -130,7 +130,7 @@ class Place(NamedTuple):
         if dtype not in ("float32", "bfloat16"):
             raise ValueError(f"expected the data type float32 or bfloat16, got {dtype}")
         try:
-            torch.empty(1, device=device)
+            torch.zeros(1, device=device).item()  # what stands on meta has no values
         except (RuntimeError, AssertionError) as error:
             raise ValueError(f"no device {device} here: {str(error).splitlines()[0]}") from None
         return Place(torch.device(device), getattr(torch, dtype))

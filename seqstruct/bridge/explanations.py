@@ -124,6 +124,14 @@ def _no_processes(error: BaseException, frames: list[Frame]) -> str | None:
             "them by torchrun, or give --distributed-init-method and --distributed-rank to each")
 
 
+def _half_without_a_gpu(error: BaseException, frames: list[Frame]) -> str | None:
+    asks = any(frame.within("fairseq/optim/fp16_optimizer.py", "build_fp32_params") for frame in frames)
+    if not asks or not frames[-1].within("torch/cuda/__init__.py"):
+        return None
+    return ("--fp16 needs a GPU unless --fp16-no-flatten-grads is given; --memory-efficient-fp16 and --bf16 train "
+            "without one")
+
+
 def _unused_parameters(error: BaseException, frames: list[Frame]) -> str | None:
     if "Expected to have finished reduction in the prior iteration" not in str(error):
         return None
@@ -187,5 +195,6 @@ def _configuration(frames: list[Frame]) -> Any:
 
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
     _no_batch_size, _no_architecture, _no_split, _damaged_data, _beyond_the_table, _no_such_metric, _no_language_model,
-    _not_a_literal, _no_such_task_option, _no_processes, _unused_parameters, _other_optimizer, _together,
+    _not_a_literal, _no_such_task_option, _no_processes, _half_without_a_gpu, _unused_parameters, _other_optimizer,
+    _together,
 )  # fmt: skip

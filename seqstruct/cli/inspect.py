@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, Iterable, Mapping
 
 PARTS = (
-    ("encoder self-attention", re.compile(r"^encoder\.(layers\.\d+\.self_attn|attention)\.")),
+    ("encoder self-attention", re.compile(r"^(encoder\.(layers\.\d+\.self_attn|attention)|intra)\.")),
     ("decoder self-attention", re.compile(r"^decoder\.layers\.\d+\.self_attn\.")),
     ("cross-attention", re.compile(r"\.encoder_attn\.|^decoder\.attention\.")),
     ("feed-forward", re.compile(r"\.fc[12]\.")),
@@ -28,12 +28,16 @@ SITE_MODULES = (
     ("encoder_self", "encoder_self_attention", "encoder", "self_attn"),
     ("decoder_self", "decoder_self_attention", "decoder", "self_attn"),
     ("cross", "cross_attention", "decoder", "encoder_attn"),
+    ("encoder_self", "intra_attention", "intra", "mechanism"),
 )
 SLOT = (
     "rotary", "encoder_kv_heads", "decoder_kv_heads", "qk_norm", "short_conv", "no_biases", "rms_norm", "swiglu",
     "logit_soft_cap",
 )  # fmt: skip
-ALONE = {("encoder", "self_attn"), ("decoder", "encoder_attn")}
+ALONE = {
+    ("encoder", "self_attn"): "encoder.attention.", ("decoder", "encoder_attn"): "decoder.attention.",
+    ("intra", "mechanism"): "intra.",
+}  # fmt: skip
 
 
 def part_of(key: str) -> str:
@@ -60,10 +64,12 @@ def count_parameters(model: Mapping[str, Any]) -> dict[str, int]:
 
 
 def layers_of(model: Mapping[str, Any], side: str, module: str) -> int:
-    """How many layers of a side hold an attention of this name; 1 where a recurrent model has one beside its layers."""
+    """How many layers of a side hold an attention of this name; 1 where a model has one beside its layers."""
     pattern = re.compile(rf"^{side}\.layers\.(\d+)\.{module}\.")
-    alone = (side, module) in ALONE and any(key.startswith(f"{side}.attention.") for key in model)
-    return 1 if alone else len({match.group(1) for match in map(pattern.match, model) if match})
+    alone = ALONE.get((side, module))
+    if alone and any(key.startswith(alone) for key in model):
+        return 1
+    return len({match.group(1) for match in map(pattern.match, model) if match})
 
 
 def plan_lines(model: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
@@ -177,7 +183,8 @@ def sections_of(state: Mapping[str, Any]) -> dict[str, list[str]]:
     """
     from seqstruct.bridge.checkpoints import configuration_of
 
-    model, configuration = state["model"], configuration_of(state)
+    configuration = configuration_of(state)
+    model = {key.replace("sentence_encoder.", ""): tensor for key, tensor in state["model"].items()}  # RoBERTa's
     options = configuration.get("model", {})
     counts = count_parameters(model)
     kinds = sorted({str(t.dtype).removeprefix("torch.") for t in model.values() if t.is_floating_point()})

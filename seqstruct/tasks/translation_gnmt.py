@@ -34,7 +34,7 @@ class GNMTTranslationConfig(TranslationConfig):
 
 @register_task("translation_gnmt", dataclass=GNMTTranslationConfig)
 class GNMTTranslationTask(TranslationTask):
-    """See the module's docstring."""
+    """Translation decoded with length normalisation, coverage penalty and pruning, also in 8 bits (Wu et al. 2016)."""
 
     cfg: GNMTTranslationConfig
 

@@ -43,4 +43,5 @@ def test_folders_of_peers_are_the_last_that_are_looked_at(monkeypatch, tmp_path,
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_benchmark_takes_a_device(name, refused):
-    assert "no device abacus here" in refused("bench", name, "--device", "abacus")
+    for device in ("abacus", "meta"):
+        assert f"no device {device} here" in refused("bench", name, "--device", device)

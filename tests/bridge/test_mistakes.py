@@ -56,6 +56,7 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (TRAIN, {"pairs": "cut"}, "cut/train.de-en.de: not a whole file of fairseq-preprocess"),
     (TRAIN, {"pairs": "index"}, "index/train.de-en.de: not a whole file of fairseq-preprocess"),
     (TRAIN, {"pairs": "names"}, "names/dict.de.txt: truncated or altered: Incorrect dictionary format"),
+    *([] if torch.cuda.is_available() else [(TRAIN, {"pairs": "pairs --fp16"}, "--fp16 needs a GPU unless --fp16-n")]),
     (TRAIN, {"embed-dim 8": "embed-dim -8"}, "--encoder-embed-dim is 1 or more, not -8"),
     (TRAIN, {"ffn-embed-dim 8": "ffn-embed-dim 0"}, "--encoder-ffn-embed-dim is 1 or more, not 0"),
     (TRAIN, {"--decoder-layers 1": "--decoder-layers -1"}, "--decoder-layers is 0 or more, not -1"),

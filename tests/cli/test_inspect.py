@@ -52,6 +52,7 @@ def checkpoint(**model_options):
         ("decoder.output_projection.weight", "output"),
         ("encoder.attention.scorer.root", "encoder self-attention"),
         ("decoder.attention.pairwise", "cross-attention"),
+        ("intra.mechanism.scorer.root", "encoder self-attention"),
         ("classification_heads.x.weight", "other"),
     ],
 )
@@ -92,6 +93,22 @@ def test_command_prints_all_sections(tmp_path, capsys):
         "versions     not in this checkpoint\n",
     ):
         assert said in printed, printed
+
+
+def test_layers_of_a_masked_language_model_are_in_the_plan(tmp_path, capsys):
+    path = tmp_path / "roberta.pt"
+    entries = checkpoint(_name="structured_roberta", encoder_self_attention="softmax*2 + delta")
+    place = "encoder.sentence_encoder."
+    entries["model"] = {key.replace("decoder.", place): tensor for key, tensor in small_model().items()}
+    torch.save(entries, path)
+    assert main(["inspect", str(path)]) == 0
+    printed = capsys.readouterr().out
+    for line in (
+        "plan         encoder self 0-1 softmax, 2 delta(bidirectional=False, negative_eigenvalues=False)\n",
+        "encoder self-attention              108\n",
+        "encoder vocabulary 11\n",
+    ):
+        assert line in printed
 
 
 def test_versions_that_wrote_the_checkpoint():
@@ -172,6 +189,14 @@ def test_an_attention_beside_recurrent_layers_is_in_the_plan():
         "encoder self 0 simple(hidden_size=50, score_size=3, bounded=True)",
         "cross        0 the architecture's own attention",
     ]
+
+
+def test_attention_inside_sentences_is_in_the_plan():
+    model = {"words.weight": torch.zeros(3, 2), "intra.mechanism.root_value": torch.zeros(3)}
+    assert plan_lines(model, {"intra_attention": "hard_parents"}) == [
+        "encoder self 0 hard_parents(without_heads='refuse', root_token=False)"
+    ]
+    assert plan_lines({"words.weight": torch.zeros(3, 2)}, {"intra_attention": "none"}) == []
 
 
 def test_what_layers_have_beside_the_plan():
