@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # The lineage of translation on Multi30k (Elliott et al. 2016), English to German: one budget, one schedule, one search
-# for all, an hour of one thread and more for a row. Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3,
-# Transformers 3 + 3), joint BPE of 5,000 types, batches of 64 sentences, Adam; of three learning rates the one that is
-# best after two epochs, halved where validation stands still; at most 40 epochs, and five without a gain end it. Beam
-# 5, log-probability divided by length. "decoder M": the Transformer with mechanism M in the decoder's self-attention;
-# "cross and decoder M": across too, with the features and slots of Table 4.4 of Peng (2022). Other ways to cut words
-# than BPE have at most as many types; "sampled" rows draw the subwords of training anew in each epoch. "GNMT, 8 bits"
-# decodes GNMT as Wu et al. (2016), with both penalties. Tables of their own: "rates, M", two epochs of M with the
-# greatest of the three rates, twice and four times it ("M, greater rate" has the best of those), and what GNMT gains
-# by "penalties A B", A of length and B of coverage, and by an epoch of expected GLEU (section 5). test_2016_flickr
-# alone: 2017, 2018 and COCO are not here. Differences, p: paired bootstrap over sentences, to the Transformer or GNMT.
+# for all. Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000
+# types, batches of 64 sentences, Adam; of three learning rates the one that is best after two epochs, halved where
+# validation stands still, to the 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length.
+# "decoder M": mechanism M in the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng
+# (2022). Other subwords than BPE's are at most as many; "sampled" rows draw those of training anew in each epoch.
+# "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties. Tables of their own: "rates, M", two epochs of M with
+# the greatest of the three rates, twice and four times it ("M, greater rate" has the best of those), and what GNMT
+# gains by "penalties A B", A of length and B of coverage, and by an epoch of expected GLEU. test_2016_flickr alone:
+# 2017, 2018 and COCO are not here. Differences are to the Transformer or GNMT, p of a paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
@@ -27,7 +26,7 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "GNMT, expected GLEU: gnmt 4 0.7" "GNMT, 8 bits: gnmt 4 0.1"
 )
 rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate")
-rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh,gated_delta,superposition,nondeterministic_stack})
+rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh{,"(buckets=2)"},gated_delta,{superposition,nondeterministic}_stack})
 rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general",GNMT}", greater rate")
 rows+=("penalties "{"0.2 0","0 0.2","0.2 0.2"})
 for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
@@ -59,6 +58,7 @@ cell() {
     esac
     base="$data" path="$out/checkpoints" logs=train.log decode=(--lenpen 1)
     case "$row" in
+        "decoder "*"("*) more=(+model.decoder_self_attention="'${row#decoder }'") ;;
         "decoder "*) more=(+model.decoder_self_attention="${row#decoder }") ;;
         "cross and decoder linear") both linear linear ;;
         "cross and decoder rfa") both "rfa(features=256)" "rfa(features=128)" ;;

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from seqstruct.attention import Site, parse_choices
 from seqstruct.harness.configs import read_config
 from seqstruct.harness.records import SCALES
 from seqstruct.harness.report import read_tables
@@ -62,6 +63,18 @@ def test_its_head_says_what_it_is(script):
     assert script.paper == script.path.parent.name or script.path.parent.name == "multi30k"
     assert script.doc.strip() and script.licence and script.family and os.access(script.path, os.X_OK)
     assert script.path.read_text(encoding="utf-8").count("\n") <= 130
+
+
+@pytest.mark.parametrize("name", ["nmt_lectures/lineage", "abilities/abilities"])
+def test_mechanisms_that_commands_name_exist(name, plans):
+    """Each of them, though the smoke scale runs few rows, and a mistake would end a list of trainings in the middle."""
+    found = set()
+    for plan in sum(plans[RECIPES / f"{name}.sh"].values(), []):
+        for word in (word for step in plan.steps for word in step.words):
+            if named := re.fullmatch(r"\+?model\.(\w+)_attention=[\"']?([^\"']*)[\"']?", word):
+                found.add(named[2])
+                parse_choices(named[2], 5, Site(named[1]))
+    assert len(found) > 10, found
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=each)
