@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seqstruct.attention import make_config
 from seqstruct.harness.paper import read_tables
 from tests.recipes.composed import trainings
 from tests.recipes.test_findings import RECIPES, finding, lines
@@ -96,6 +97,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         assert f"have {less:.1f} BLEU less than the two that the table averages, of the same seeds." in text
     later = tuple(f"Luong {score}" for score in ("dot", "location", "concat", "local-m", "local-p"))
     later += "Sutskever, source not reversed", "decoder performer", "decoder t2r", "Transformer, words"
+    later += "decoder lsh", "decoder gated_delta"
     for row in later:  # scored against what a later commit trained
         again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
@@ -137,20 +139,24 @@ def test_the_lineage_is_told_as_the_records_have_it():
 def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed():
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     text = said("nmt_lectures")
-    rows = tuple(f"decoder {name}" for name in ("linear", "rfa", "abc_mlp", "performer", "t2r"))
-    bleu = [found[row, "test_bleu"].values[2] for row in (*rows, "Transformer")]
-    told = "all five are behind in BLEU: with linear attention the Transformer has {:.1f}, with random features "
-    told += "{:.1f}, with slots of `abc_mlp` {:.1f}, with Performer's features {:.1f} and with T2R's, learned "
-    assert (told + "from the start, {:.1f}, where that of the same seed has {:.1f}").format(*bleu) in text
-    assert all(len(found[row, "test_bleu"].values) == 1 for row in rows)
-    p, chrf_p, behind, chrf = ([found[row, f"test_{metric}"].mean for row in rows] for metric in (
-        "bleu_p", "chrf_p", "bleu_difference", "chrf_difference"))  # fmt: skip
-    told = "(p {:.2f}, {:.2f}, {:.2f}, {:.2f} and {:.2f}; in chrF {:.1f}, {:.1f} and {:.1f} behind, {:.1f} ahead and "
-    told += "{:.1f} behind, p {:.2f}, {:.2f}, {:.2f}, {:.2f} and {:.2f})"
-    assert told.format(*p, *map(abs, chrf), *chrf_p) in text
-    assert min(*p, *chrf_p) > 0.05 and max(*behind, *chrf[:3], chrf[4]) < 0 < chrf[3]
-    best = [found[row, "validation_perplexity"].values[2] for row in (*rows, "Transformer")]
-    assert "{:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
+    rows = [f"decoder {name}" for name in ("linear", "rfa", "abc_mlp", "performer", "t2r", "gated_delta", "lsh")]
+    assert all(set(found[row, "test_bleu"].values) == {2} for row in rows)
+    (*bleu, by_hash), (*p, hash_p), (*behind, hash_behind), (*chrf, hash_chrf), (*chrf_p, hash_chrf_p), best = (
+        [found[row, metric].values[2] for row in rows] for metric in (
+            "test_bleu", "test_bleu_p", "test_bleu_difference", "test_chrf_difference", "test_chrf_p",
+            "validation_perplexity"))  # fmt: skip
+    softmax, perplexity = (found["Transformer", metric].values[2] for metric in ("test_bleu", "validation_perplexity"))
+    told = f"has {min(bleu):.1f} to {max(bleu):.1f}, where that of the same seed has {softmax:.1f} (p {min(p):.2f} to "
+    told += f"{max(p):.2f}; in chrF {-min(chrf):.1f} behind to {max(chrf):.1f} ahead, p {min(chrf_p):.2f} to "
+    assert told + f"{max(chrf_p):.2f})." in text
+    assert min(*p, *chrf_p) > 0.05 > max(hash_p, hash_chrf_p) and max(*behind, hash_behind) < 0 < max(chrf)
+    *others, gated, buckets = best
+    told = f"Gated delta's perplexity on validation, {gated:.1f} at its best, is ahead of softmax's {perplexity:.1f}, "
+    assert told + f"those of the others, {min(others):.1f} to {max(others):.1f}, are behind it." in text
+    assert gated < perplexity < min(others)
+    told = f"has {by_hash:.1f}, {-hash_behind:.1f} behind (p {hash_p:.3f}; in chrF {-hash_chrf:.1f}, p "
+    assert told + f"{hash_chrf_p:.3f}), and a perplexity of {buckets:.1f}; fewer buckets were not tried." in text
+    assert ("decoder lsh(buckets=2)", "test_bleu") not in found and make_config("lsh", {}).buckets == 16
     across = [found[f"cross and decoder {name}", f"test_bleu_{part}"].values[2] for part in ("difference", "p")
               for name in ("linear", "rfa", "abc_mlp")]  # fmt: skip
     told = "the gap is {:.1f} BLEU of elu, {:.1f} of RFA and {:.1f} of `abc_mlp` (one training each, p {:.3f}, {:.3f} "
