@@ -97,7 +97,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         assert f"have {less:.1f} BLEU less than the two that the table averages, of the same seeds." in text
     later = tuple(f"Luong {score}" for score in ("dot", "location", "concat", "local-m", "local-p"))
     later += "Sutskever, source not reversed", "decoder performer", "decoder t2r", "Transformer, words"
-    later += "decoder lsh", "decoder gated_delta"
+    later += "decoder lsh", "decoder gated_delta", "decoder superposition_stack", "decoder nondeterministic_stack"
     for row in later:  # scored against what a later commit trained
         again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
@@ -139,23 +139,28 @@ def test_the_lineage_is_told_as_the_records_have_it():
 def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed():
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     text = said("nmt_lectures")
-    rows = [f"decoder {name}" for name in ("linear", "rfa", "abc_mlp", "performer", "t2r", "gated_delta", "lsh")]
+    rows = [f"decoder {name}" for name in (
+        "linear", "rfa", "abc_mlp", "performer", "t2r", "superposition_stack", "gated_delta",
+        "nondeterministic_stack", "lsh")]  # fmt: skip
     assert all(set(found[row, "test_bleu"].values) == {2} for row in rows)
-    (*bleu, by_hash), (*p, hash_p), (*behind, hash_behind), (*chrf, hash_chrf), (*chrf_p, hash_chrf_p), best = (
+    bleu, p, behind, chrf, chrf_p, best = (
         [found[row, metric].values[2] for row in rows] for metric in (
             "test_bleu", "test_bleu_p", "test_bleu_difference", "test_chrf_difference", "test_chrf_p",
             "validation_perplexity"))  # fmt: skip
     softmax, perplexity = (found["Transformer", metric].values[2] for metric in ("test_bleu", "validation_perplexity"))
-    told = f"has {min(bleu):.1f} to {max(bleu):.1f}, where that of the same seed has {softmax:.1f} (p {min(p):.2f} to "
-    told += f"{max(p):.2f}; in chrF {-min(chrf):.1f} behind to {max(chrf):.1f} ahead, p {min(chrf_p):.2f} to "
-    assert told + f"{max(chrf_p):.2f})." in text
-    assert min(*p, *chrf_p) > 0.05 > max(hash_p, hash_chrf_p) and max(*behind, hash_behind) < 0 < max(chrf)
-    *others, gated, buckets = best
+    told = "has {:.1f} to {:.1f} BLEU, where that of the same seed has {:.1f} (p {:.2f} to {:.2f}; in chrF "
+    told = told.format(min(bleu[:7]), max(bleu[:7]), softmax, min(p[:7]), max(p[:7]))
+    told += f"{-min(chrf[:7]):.1f} behind to {max(chrf):.1f} ahead, p {min(chrf_p[:7]):.2f} to {max(chrf_p[:7]):.2f})."
+    assert told in text and min(*p[:7], *chrf_p[:7]) > 0.05 > max(*p[7:], *chrf_p[7:])
+    *others, gated, stack, buckets = best
     told = f"Gated delta's perplexity on validation, {gated:.1f} at its best, is ahead of softmax's {perplexity:.1f}, "
-    assert told + f"those of the others, {min(others):.1f} to {max(others):.1f}, are behind it." in text
+    told += f"those of the other six, {min(others):.1f} to {max(others):.1f}, are behind it. The nondeterministic "
+    assert told + f"stack has a perplexity of {stack:.1f} too," in text and f"{stack:.1f}" == f"{max(others):.1f}"
     assert gated < perplexity < min(others)
-    told = f"has {by_hash:.1f}, {-hash_behind:.1f} behind (p {hash_p:.3f}; in chrF {-hash_chrf:.1f}, p "
-    assert told + f"{hash_chrf_p:.3f}), and a perplexity of {buckets:.1f}; fewer buckets were not tried." in text
+    told = f"but {bleu[7]:.1f} BLEU, {-behind[7]:.1f} behind (p {p[7]:.3f}; in chrF {-chrf[7]:.1f}, p {chrf_p[7]:.3f})."
+    assert told in text
+    told = f"is {bleu[8]:.1f}, {-behind[8]:.1f} behind (p {p[8]:.3f}; in chrF {-chrf[8]:.1f}, p {chrf_p[8]:.3f}), and "
+    assert told + f"the perplexity {buckets:.1f}; fewer buckets were not tried." in text
     assert ("decoder lsh(buckets=2)", "test_bleu") not in found and make_config("lsh", {}).buckets == 16
     across = [found[f"cross and decoder {name}", f"test_bleu_{part}"].values[2] for part in ("difference", "p")
               for name in ("linear", "rfa", "abc_mlp")]  # fmt: skip
