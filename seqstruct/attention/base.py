@@ -138,6 +138,7 @@ class Attention(nn.Module):
     hands_on: ClassVar[bool] = False
     stacked: ClassVar[bool] = False
     rotates: ClassVar[bool] = False
+    keeps_dropout: bool = False  # whether weights are dropped outside of training too
     cost: ClassVar[Cost | None] = None
 
     class Config(Options):
@@ -161,6 +162,11 @@ class Attention(nn.Module):
     def left_to_right(self) -> bool:
         """Whether output t may see keys s <= t alone."""
         return self.shape.causal or self.unidirectional
+
+    @property
+    def dropout_rate(self) -> float:
+        """The probability with which a weight is dropped now."""
+        return self.shape.dropout if self.training or self.keeps_dropout else 0.0
 
     @property
     def at_once(self) -> bool:

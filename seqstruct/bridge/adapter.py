@@ -105,6 +105,15 @@ class AttentionAdapter(nn.Module):
         elif not shape.causal:
             raise ValueError(f"{shape.site.value} attention {name} takes no attention mask")
 
+    def make_generation_fast_(
+        self, retain_dropout: bool = False, retain_dropout_modules: list[str] | None = None, **_: Any
+    ) -> None:
+        """fairseq's --retain-dropout, whose list of modules has the class that stands here in its own transformer."""
+        if retain_dropout and (retain_dropout_modules is None or "MultiheadAttention" in retain_dropout_modules):
+            for module in self.mechanism.modules():
+                if isinstance(module, Attention):
+                    module.keeps_dropout = True
+
     @property
     def _key(self) -> str:
         return f"seqstruct.attention.{id(self)}"

@@ -125,7 +125,7 @@ class AlignmentAttention(Attention):
         if state.padding.size(1) == 0:
             return Reading(torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0))
         weights = self.weights(state, query, position)
-        context = weighted_values(weights, state.value, self.shape.dropout if self.training else 0.0)
+        context = weighted_values(weights, state.value, self.dropout_rate)
         return Reading(self.out_proj(context), weights[:, None] if need_weights else None)
 
 

@@ -54,7 +54,7 @@ class SynthesizerAttention(MultiHeadAttention):
         blind = pad.all(1)[:, None, None, None]
         weights = masked_softmax(logits, pad[:, None, None])
         values = self._heads(self.v_proj(value))
-        context = weighted_values(weights, values, self.shape.dropout if self.training else 0.0)
+        context = weighted_values(weights, values, self.dropout_rate)
         output = self.out_proj(context.transpose(1, 2).flatten(2))
         return Reading(output.masked_fill(blind.squeeze(3), 0.0), weights if need_weights else None), None
 

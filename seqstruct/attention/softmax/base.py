@@ -171,7 +171,7 @@ class DotProductAttention(MultiHeadAttention):
         return Reading(output, weights)
 
     def _apply_weights(self, weights: Tensor, value: Tensor) -> Tensor:
-        return weighted_values(weights, value, self.shape.dropout if self.training else 0.0)
+        return weighted_values(weights, value, self.dropout_rate)
 
     def _repeated(self, *held: Tensor) -> tuple[Tensor, ...]:
         """What the cache holds, in as many heads as queries have."""

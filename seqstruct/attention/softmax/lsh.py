@@ -83,7 +83,7 @@ class LSHAttention(DotProductAttention):
     def _in_chunks(self, queries: Tensor, values: Tensor, padding: Tensor) -> Tensor:
         """B H T D for queries, which are keys too, and values of that shape; padding B T."""
         length, causal, chunk = queries.size(2), self.shape.causal, self.config.chunk
-        dropout = self.shape.dropout if self.training else 0.0
+        dropout = self.dropout_rate
         codes = hash_codes(queries, self.rotations, self.halvings[..., : self._halved(length)])
         if not causal:
             codes = codes >> self._coarser((~padding).sum(1, keepdim=True), length)[:, None, None]

@@ -26,4 +26,4 @@ class SoftmaxAttention(DotProductAttention):
 
     def context(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool) -> Tensor:
         """B H T D by the fused kernel."""
-        return softmax_attention(query, key, value, visible, causal, self.shape.dropout if self.training else 0.0)
+        return softmax_attention(query, key, value, visible, causal, self.dropout_rate)

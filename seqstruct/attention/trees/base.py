@@ -70,7 +70,7 @@ class ArcAttention(Attention):
 
     def sum_values(self, weights: Tensor, value: Tensor) -> Tensor:
         """B S C; some weights are dropped in training."""
-        return weighted_values(weights, value, self.shape.dropout if self.training else 0.0)
+        return weighted_values(weights, value, self.dropout_rate)
 
 
 class TreeAttention(ArcAttention):

@@ -142,7 +142,11 @@ class BeamSearchGenerator(SequenceGenerator):
     """fairseq's generator over candidates."""
 
     def __init__(self, models: Any, tgt_dict: Any, **options: Any):
+        """Raises ValueError if a language model beside (`lm_model`) has another dictionary."""
         super().__init__(CandidateModel(models), tgt_dict, **options)
+        if self.lm_model is not None and self.lm_model.decoder.dictionary.symbols != tgt_dict.symbols:
+            raise ValueError("--lm-path: expected a language model of the target dictionary; dict.txt beside the data "
+                             "is another one")
         if type(self.search) is BeamSearch:
             self.search = CandidateSearch(tgt_dict, self.eos)
 
@@ -167,8 +171,11 @@ class BeamSearchGenerator(SequenceGenerator):
         self, sample: dict[str, Any], prefix_tokens: Tensor | None = None, constraints: Tensor | None = None,
         *rest: Any, **named: Any,
     ) -> list[list[dict[str, Any]]]:
+        """Raises ValueError if the search wants constraints and there are none."""
         obstacles = (prefix_tokens, constraints, self.lm_model, self.repeat_ngram_blocker,
                      self.token_indices_to_suppress)  # fmt: skip
+        if constraints is None and self.search.supports_constraints:
+            raise ValueError("--constraints needs words for each sentence, which fairseq-interactive alone reads")
         whole = self.vocab_size
         if isinstance(self.search, CandidateSearch) and all(obstacle is None for obstacle in obstacles):
             candidates = self.search.candidates

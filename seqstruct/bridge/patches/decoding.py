@@ -1,4 +1,5 @@
-"""What fairseq gets wrong in diverse beam search, and where references are scored by ensembles or aligned."""
+"""What fairseq gets wrong in diverse beam search, where references are scored by ensembles or aligned, and options of
+decoding that it takes where they do nothing."""
 
 from __future__ import annotations
 
@@ -6,10 +7,15 @@ from typing import Any, Callable
 
 from fairseq.search import DiverseBeamSearch
 from fairseq.sequence_scorer import SequenceScorer
+from fairseq.tasks.fairseq_task import FairseqTask
 from torch import Tensor
 
 from seqstruct.bridge.passes import collect_readings
 from seqstruct.bridge.patches.patch import patch
+
+STEPWISE = ("print_step", "retain_iter_history")  # of models that refine a whole translation
+# options of a hypothesis's score that references are scored without, and their defaults
+SCORING = {"unnormalized": False, "lenpen": 1, "unkpen": 0.0, "temperature": 1.0, "lm_path": None}
 
 
 @patch(DiverseBeamSearch, "step")
@@ -46,8 +52,11 @@ def generate(original: Callable, self: SequenceScorer, models: list[Any], sample
     """Where a model has attention and another one none their weights are added, and models that keep weights where they
     are asked for are not asked.
 
-    Raises ValueError if an alignment is wanted of models without attention, or a soft one, which is not made here.
+    Raises ValueError if there are no references, or if an alignment is wanted of models without attention, or a soft
+    one, which is not made here.
     """
+    if sample.get("target") is None:
+        raise ValueError("--score-reference needs references: fairseq-generate reads them from data of both languages")
     if str(self.compute_alignment) == "soft":
         raise ValueError("--score-reference goes with --print-alignment hard, not soft")
     if not self.compute_alignment:
@@ -57,3 +66,25 @@ def generate(original: Callable, self: SequenceScorer, models: list[Any], sample
     if any(hypothesis["alignment"] is None for hypotheses in found for hypothesis in hypotheses):
         raise ValueError("an alignment needs a model with attention to the source")
     return found
+
+
+@patch(FairseqTask, "build_generator")
+def build_generator(
+    build: Callable, self: FairseqTask, models: Any, args: Any, seq_gen_cls: Any = None,
+    extra_gen_cls_kwargs: Any = None, *rest: Any, **named: Any,
+) -> Any:
+    """Options that do nothing: those of other decoders, which end in a KeyError, those of scores beside
+    --score-reference, and in fairseq-interactive a language model.
+    """
+    for option in STEPWISE:
+        if getattr(args, option, False):
+            raise ValueError(f"--{option.replace('_', '-')} is of models that refine a translation in steps, not of "
+                             "beam search")
+    if getattr(args, "score_reference", False):
+        for option, default in SCORING.items():
+            if getattr(args, option, default) != default:
+                raise ValueError("--score-reference gives the mean log-probability of a model's symbols; "
+                                 f"--{option.replace('_', '-')} does nothing beside it")
+    elif getattr(args, "lm_path", None) is not None and "lm_model" not in (extra_gen_cls_kwargs or {}):
+        raise ValueError("--lm-path: fairseq-generate alone reads a language model")
+    return build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *rest, **named)

@@ -98,6 +98,13 @@ def test_a_prefix_that_cannot_come_out_is_refused(search: Any):
     assert [[h["tokens"][:2].tolist() for h in hypotheses] for hypotheses in found[1:]] == [[[7, 6]] * 2, [[8, 9]] * 2]
 
 
+def test_a_language_model_of_other_words_is_refused():
+    model, other = recurrent(7, cross_attention="luong"), dictionary_of("zyxwvutsrqponmlkjihgfedcba")
+    with pytest.raises(ValueError, match="--lm-path: expected a language model of the target dictionary"):
+        BeamSearchGenerator([model], DICTIONARY, lm_model=small_language_model(other))
+    check([model], beam_size=3, lm_model=small_language_model(DICTIONARY), lm_weight=0.4)
+
+
 def test_other_searches_go_on_as_they_are():
     models = [recurrent(8, cross_attention="softmax")]
     check(models, beam_size=4, search_strategy=DiverseBeamSearch(DICTIONARY, 2, 0.5))
