@@ -31,6 +31,15 @@ def check_task(kind: str, name: str, cls: type | None, task: Any) -> None:
         raise ValueError(f"the {kind} {name} needs --task {' or '.join(names)}, not {given}")
 
 
+def check_targets(name: str, cls: type | None, task: Any) -> None:
+    """Raise ValueError if a criterion of fairseq is for symbols, and the task of this package has other targets."""
+    key = next((key for key, found in TASK_REGISTRY.items() if found is type(task)), None)
+    own = [other for other, found in criterions.CRITERION_REGISTRY.items() if key in getattr(found, "made_for", ())]
+    if own and task.target_dictionary is None and cls is not None and cls.__module__.startswith("fairseq."):
+        raise ValueError(f"the criterion {name} is none for --task {key}, whose targets are no symbols: give "
+                         f"--criterion {' or '.join(own)}")
+
+
 def check_options(config: Mapping[str, Any]) -> None:
     """Raise ValueError, naming the option, if a number of a model's is negative, a probability not in [0, 1), or sizes
     of tables that are shared differ."""
@@ -87,9 +96,11 @@ def _complete(cfg: DictConfig, options: type | None) -> None:
 
 @patch(criterions, "build_criterion")
 def build_criterion(build: Callable, cfg: Any, task: Any, *rest: Any, **named: Any) -> Any:
-    """A criterion for other tasks fails at the first batch."""
+    """A criterion for other tasks fails at the first batch, or, as the default one, trains labels by the word."""
     name = getattr(cfg, "_name", None)
-    check_task("criterion", name, criterions.CRITERION_REGISTRY.get(name), task)
+    cls = criterions.CRITERION_REGISTRY.get(name)
+    check_task("criterion", name, cls, task)
+    check_targets(name, cls, task)
     return build(cfg, task, *rest, **named)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, criterions
 from fairseq.tasks.fairseq_task import FairseqTask
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.bridge.patches.requirements import check_options, check_task
+from seqstruct.bridge.patches.requirements import check_options, check_targets, check_task
 from seqstruct.tasks.nli import NLITask
 from tests.golden.checkpoints.make import FOLDER
 
@@ -60,3 +60,12 @@ def test_made_for_another_task() -> None:
         check_task("model", "made", made, other)
     check_task("model", "made", made, own)
     check_task("model", "made", object, other)
+
+
+def test_criterions_of_symbols_are_none_for_labels() -> None:
+    """`cross_entropy` is what fairseq takes where none is given."""
+    own, registry = NLITask.__new__(NLITask), criterions.CRITERION_REGISTRY
+    with pytest.raises(ValueError, match="cross_entropy is none for --task nli.*--criterion classification_cross_ent"):
+        check_targets("cross_entropy", registry["cross_entropy"], own)
+    check_targets("classification_cross_entropy", registry["classification_cross_entropy"], own)
+    check_targets("cross_entropy", registry["cross_entropy"], FairseqTask.__new__(FairseqTask))
