@@ -9,10 +9,11 @@ from fairseq.tasks import FairseqTask
 class FolderTask(FairseqTask):
     """A task on the folder `cfg.data`: sentences of any length whose words and targets no dictionary has.
 
-    needs: what is said where no folder is given.
+    needs: what is said where no folder is given.  labels: whether models give no logits of the dictionary's symbols.
     """
 
     needs: ClassVar[str]
+    labels: ClassVar[bool] = False
     dictionary: Optional[Dictionary] = None
     target: Optional[Dictionary] = None
 

@@ -36,6 +36,7 @@ class RecognitionTask(FolderTask):
 
     cfg: RecognitionConfig
     needs = "recognition needs a folder made by `seqstruct prepare flare`"
+    labels = True
 
     def __init__(self, cfg: RecognitionConfig):
         super().__init__(cfg)

@@ -35,7 +35,8 @@ def check_targets(name: str, cls: type | None, task: Any) -> None:
     """Raise ValueError if a criterion of fairseq is for symbols, and the task of this package has other targets."""
     key = next((key for key, found in TASK_REGISTRY.items() if found is type(task)), None)
     own = [other for other, found in criterions.CRITERION_REGISTRY.items() if key in getattr(found, "made_for", ())]
-    if own and task.target_dictionary is None and cls is not None and cls.__module__.startswith("fairseq."):
+    labels = task.target_dictionary is None or getattr(task, "labels", False)
+    if own and labels and cls is not None and cls.__module__.startswith("fairseq."):
         raise ValueError(f"the criterion {name} is none for --task {key}, whose targets are no symbols: give "
                          f"--criterion {' or '.join(own)}")
 

@@ -60,7 +60,7 @@ def tree_of(sentence: conllu.ParsedSentence, column: str = "upos") -> AnnotatedS
 
 
 def graph_of(sentence: conllu.ParsedSentence, column: str = "upos", coarse: bool = False) -> AnnotatedSentence:
-    """The enhanced graph of a CoNLL-U sentence and its tree if it has one; the roots are the top words.
+    """The enhanced graph and the tree of a CoNLL-U sentence, those that it has; the roots are the top words.
 
     coarse: whether a relation is cut to its universal part ("nmod:of" to "nmod").  Of two relations between the same
     words the first is kept.
@@ -72,7 +72,8 @@ def graph_of(sentence: conllu.ParsedSentence, column: str = "upos", coarse: bool
             labels.setdefault((head, dependent), label)
     arcs = tuple((head, dependent, label) for (head, dependent), label in sorted(labels.items()))
     has_tree = all(token.head is not None for token in sentence.tokens)
-    return replace(_words(sentence, column), arcs=arcs, heads=sentence.heads if has_tree else None)
+    without = None if sentence.tokens else ()
+    return replace(_words(sentence, column), arcs=arcs or without, heads=sentence.heads if has_tree else None)
 
 
 def graph_of_sdp(graph: sdp.Graph) -> AnnotatedSentence:

@@ -13,7 +13,9 @@ from fairseq.tasks.fairseq_task import FairseqTask
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.patches.requirements import check_options, check_targets, check_task
 from seqstruct.tasks.nli import NLITask
+from seqstruct.tasks.recognition import RecognitionTask
 from tests.golden.checkpoints.make import FOLDER
+from tests.models.building import dictionary_of
 
 TABLES = {"decoder_embed_dim": 12, "decoder_input_dim": None, "decoder_output_dim": 7}
 
@@ -64,8 +66,10 @@ def test_made_for_another_task() -> None:
 
 def test_criterions_of_symbols_are_none_for_labels() -> None:
     """`cross_entropy` is what fairseq takes where none is given."""
-    own, registry = NLITask.__new__(NLITask), criterions.CRITERION_REGISTRY
-    with pytest.raises(ValueError, match="cross_entropy is none for --task nli.*--criterion classification_cross_ent"):
-        check_targets("cross_entropy", registry["cross_entropy"], own)
+    own, strings = NLITask.__new__(NLITask), RecognitionTask.__new__(RecognitionTask)
+    strings.target, registry = dictionary_of("ab"), criterions.CRITERION_REGISTRY
+    for task, told in ((own, "nli.*--criterion classification_cross"), (strings, "recognition.*--criterion recogn")):
+        with pytest.raises(ValueError, match=f"cross_entropy is none for --task {told}"):
+            check_targets("cross_entropy", registry["cross_entropy"], task)
     check_targets("classification_cross_entropy", registry["classification_cross_entropy"], own)
     check_targets("cross_entropy", registry["cross_entropy"], FairseqTask.__new__(FairseqTask))

@@ -171,6 +171,7 @@ def test_the_command(tmp_path, capsys, refused, monkeypatch):
     (tmp_path / "b.sdp").write_text(
         "#SDP 2015\n#1\n1\tdogs\tdog\tNNS\t_\t_\t-\t-\t_\tARG1\n2\tbark\tbark\tV\t_\t_\t+\t+\t_\t_\n"
     )
+    (tmp_path / "d.conllu").write_text("1\tdogs\tdog\tNOUN\t_\t_\t0\t_\t_\t_\n")
     (tmp_path / "c.txt").write_text("1 good cliché\n0 bad film\n", "utf-8")
     options = ["--trees", "train=a.conllu", "valid=a.conllu", "--graphs", "ud", "train=a.conllu", "valid=a.conllu",
                "--graphs", "dm", "train=b.sdp", "valid=b.sdp", "--classes", "train=c.txt", "valid=c.txt",
@@ -187,6 +188,7 @@ def test_the_command(tmp_path, capsys, refused, monkeypatch):
         (["--graphs", "train=b.sdp", "--out", "x"], "--graphs: expected a name of its own before the files"),
         (["--trees", "train=c.txt", "--out", "x"], "c.txt, line 1: expected 10 fields parted by tabs, got 1"),
         (["--graphs", "dm", "train=no.sdp", "--out", "x"], "no.sdp: No such file"),
+        (["--graphs", "u", "train=d.conllu", "valid=d.conllu", "--out", "x"], "u, train: sentence 1 has none of"),
         (["--classes", "train=latin.txt", "--out", "x"], "latin.txt: not UTF-8 after line"),
         (["--classes", "train=blank.txt", "--out", "x"], "blank.txt, line 2: expected a class and words, got ''"),
     ]:
