@@ -118,7 +118,8 @@ class Attention(nn.Module):
     What is faster than a loop over these is `parallel`, and for one token `advance`; both are proved equal to the loop.
     A mechanism with `streaming = False` needs the whole sequence at once and defines `parallel` alone.
     With `unidirectional = True` it reads left to right at every site: output t depends on keys s <= t alone.
-    With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use.
+    With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use; where
+    `keeps_dropout` is set, outside of training too.
     With `queried = False` queries play no part: all that is read comes from keys and values.
     With `carries = True` it takes what the reading of the layer below carries; with `hands_on = True` its own reading
     carries more than it was given.
@@ -138,7 +139,7 @@ class Attention(nn.Module):
     hands_on: ClassVar[bool] = False
     stacked: ClassVar[bool] = False
     rotates: ClassVar[bool] = False
-    keeps_dropout: bool = False  # whether weights are dropped outside of training too
+    keeps_dropout: bool = False
     cost: ClassVar[Cost | None] = None
 
     class Config(Options):
