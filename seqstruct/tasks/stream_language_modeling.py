@@ -82,19 +82,26 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         return Path(folders[(epoch - 1) % len(folders)])
 
     def get_batch_iterator(
-        self, dataset: Any, max_sentences: Optional[int] = None, seed: int = 1, epoch: int = 1, **options: Any
+        self, dataset: Any, max_tokens: Optional[int] = None, max_sentences: Optional[int] = None, *,
+        seed: int = 1, epoch: int = 1, **options: Any,
     ) -> iterators.EpochBatchIterator:
         """The segments of a stream in their order; max_sentences: rows, of this shard.  Prefixes to go on from, as
         fairseq-interactive has them, are batched as fairseq does.
 
-        Raises ValueError without a number of rows.
+        Raises ValueError without a number of rows, or if a segment of all of them has more tokens than max_tokens.
         """
         if not isinstance(dataset, StreamDataset):
-            return super().get_batch_iterator(dataset, max_sentences=max_sentences, seed=seed, epoch=epoch, **options)
+            return super().get_batch_iterator(dataset, max_tokens, max_sentences, seed=seed, epoch=epoch, **options)
         if options.get("grouped_shuffling"):
             raise ValueError("--grouped-shuffling: a state is carried between segments, which may not be shuffled")
         if not max_sentences:
             raise ValueError("a stream needs its number of rows: --batch-size")
+        tokens = max_sentences * self.args.tokens_per_sample
+        if max_tokens and max_tokens < tokens:
+            raise ValueError(
+                f"--max-tokens {max_tokens}: {max_sentences} rows of {self.args.tokens_per_sample} tokens are "
+                f"{tokens}, as --batch-size and --tokens-per-sample have it"
+            )
         shards, shard = options.get("num_shards", 1), options.get("shard_id", 0)
         row = -(-len(dataset) // (max_sentences * shards))
         if self.args.random_segments and dataset is self.datasets.get(self.args.train_subset):

@@ -271,6 +271,10 @@ def test_wrong_input(data, tmp_path):
     task.load_dataset("valid")
     with pytest.raises(ValueError, match="--batch-size"):
         task.get_batch_iterator(task.dataset("valid"))
+    rows = 2 * task.args.tokens_per_sample
+    with pytest.raises(ValueError, match=f"--max-tokens {rows - 1}: 2 rows of .* are {rows},"):
+        task.get_batch_iterator(task.dataset("valid"), max_tokens=rows - 1, max_sentences=2)
+    assert len(task.get_batch_iterator(task.dataset("valid"), max_tokens=rows, max_sentences=2)) > 0
 
 
 @pytest.fixture(scope="module")
