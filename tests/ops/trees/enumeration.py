@@ -69,6 +69,11 @@ def trees_over(first, last):
     ]
 
 
+def split_spans(splits):
+    """The spans of two words or more of a tree, both ends inclusive."""
+    return {(first, last) for first, _, last in splits}
+
+
 def masked_everywhere(generator, n, mask):
     """Arcs of rows all trees of which carry the mask: into one word, into two; and arcs from the root alone."""
     arcs = draw_arcs(generator, 3, n)
