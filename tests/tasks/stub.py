@@ -6,8 +6,7 @@ from torch import nn
 
 from seqstruct.data.cfl.folder import StringsRequest, write_folder
 from seqstruct.tasks.cfl_language_modeling import CFLLanguageModelingConfig, CFLLanguageModelingTask
-
-SMALL = {"train": 23, "valid": 13, "test_per_length": 3, "batch": 5, "lengths": (4, 15), "test_lengths": (4, 19)}
+from tests.data.cfl.test_folder import SMALL
 
 
 class Bigrams(FairseqDecoder):

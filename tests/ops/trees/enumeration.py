@@ -8,6 +8,8 @@ from functools import lru_cache
 
 import torch
 
+from tests.ops.chains.enumeration import masks
+
 
 def is_tree(heads):
     """Whether all words 1 .. n reach the root 0; heads[m - 1] is the head of word m."""
@@ -98,7 +100,6 @@ def draw_arcs(generator, B, n, spread=1.0, dtype=torch.float64):
 
 def padding(lengths, n, left):
     """Mask B n, and per row the positions in the matrix of arcs that are real, the root's first."""
-    position, ends = torch.arange(n), torch.tensor(lengths).unsqueeze(1)
-    mask = (position < n - ends) if left else (position >= ends)
+    mask = masks(lengths, n, left)
     first = [n - length if left else 0 for length in lengths]
     return mask, [torch.tensor([0, *range(f + 1, f + length + 1)]) for f, length in zip(first, lengths, strict=True)]
