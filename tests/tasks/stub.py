@@ -27,8 +27,8 @@ class Bigrams(FairseqDecoder):
         return 512
 
 
-def bigram_model(task, seed=1):
-    return FairseqLanguageModel(Bigrams(task.source_dictionary, torch.Generator().manual_seed(seed)))
+def bigram_model(task):
+    return FairseqLanguageModel(Bigrams(task.source_dictionary, torch.Generator().manual_seed(1)))
 
 
 def task_of(folder):
