@@ -90,17 +90,19 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return run
 
 
+def reference_folder() -> Path | None:
+    folder = os.environ.get("SEQSTRUCT_REFERENCE")
+    return TESTS.parent / folder if folder else None
+
+
 @pytest.fixture(scope="session")
 def reference() -> Path:
     """The folder of reference numbers and corpora; skips where SEQSTRUCT_REFERENCE is unset."""
-    folder = os.environ.get("SEQSTRUCT_REFERENCE")
-    if not folder:
+    path = reference_folder()
+    if path is None:
         pytest.skip("SEQSTRUCT_REFERENCE is unset: no reference folder")
-    path = Path(folder)
-    if not path.is_absolute():
-        path = TESTS.parent / path
     if not path.is_dir():
-        pytest.fail(f"SEQSTRUCT_REFERENCE={folder}: no such folder")
+        pytest.fail(f"SEQSTRUCT_REFERENCE={path}: no such folder")
     return path
 
 
@@ -112,12 +114,10 @@ def golden() -> Callable[[str, str], Path]:
         own = TESTS / "golden" / folder / name
         if own.exists():
             return own
-        outside = os.environ.get("SEQSTRUCT_REFERENCE")
-        if not outside:
+        outside = reference_folder()
+        if outside is None:
             pytest.skip(f"golden/{folder}/{name} is not in the project and SEQSTRUCT_REFERENCE is unset")
-        path = Path(outside)
-        path = path if path.is_absolute() else TESTS.parent / path
-        return path / "golden" / folder / name
+        return outside / "golden" / folder / name
 
     return find
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from seqstruct.attention import AttentionPlan, Site, Slot, get_attention
 from seqstruct.attention.base import check_rotates
+from seqstruct.bridge.options import spelled
 
 EPSILON = 1e-6  # of norms by the root of the mean square
 ABSOLUTE = ("interleaved_positions", "encoder_learned_pos", "decoder_learned_pos")
@@ -24,7 +25,7 @@ def slots_of(flat: Any, plan: AttentionPlan) -> dict[Site, Slot]:
     if rotary != "none":
         for option in ABSOLUTE:
             if getattr(flat, option, False):
-                raise ValueError(f"--rotary stands in the place of absolute positions: not with {_flag(option)}")
+                raise ValueError(f"--rotary stands in the place of absolute positions: not with {spelled(option)}")
     if rotary == "all":
         for site in (Site.ENCODER_SELF, Site.DECODER_SELF):
             _check_all(plan, site)
@@ -50,10 +51,6 @@ def _check_all(plan: AttentionPlan, site: Site) -> None:
         except ValueError as error:
             hint = "with --rotary hybrid it stands as it is beside layers that do"
             raise ValueError(f"{site.value} attention, layer {layer}: {error}; {hint}") from None
-
-
-def _flag(option: str) -> str:
-    return f"--{option.replace('_', '-')}"
 
 
 def norm_by_root(module: nn.Module) -> None:

@@ -15,6 +15,7 @@ from seqstruct.attention import AttentionPlan, Site, get_attention, parse_choice
 from seqstruct.attention.short_convolution import Convolved
 from seqstruct.attention.softmax.base import Cache
 from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, planned_layers
+from seqstruct.bridge.options import spelled
 from seqstruct.bridge.passes import CarriedState, passing
 from seqstruct.bridge.reversible import ReversibleLayers
 from seqstruct.bridge.slots import ABSOLUTE, norm_by_root, slots_of
@@ -54,7 +55,7 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     """
     for option in UNSUPPORTED:
         if getattr(flat, option, None):
-            raise ValueError(f"--{option.replace('_', '-')} does not go with an attention plan")
+            raise ValueError(f"{spelled(option)} does not go with an attention plan")
     if getattr(flat, "offload_activations", False):  # as in fairseq, of checkpointed ones
         flat.checkpoint_activations = True
     chunks = getattr(flat, "ffn_chunks", 1)
@@ -110,7 +111,7 @@ NOT_REVERSIBLE = (
 def _refuse_beside(chosen: str, flat: Any, options: tuple[str, ...]) -> None:
     for option in options:
         if getattr(flat, option, None):
-            raise ValueError(f"--{option.replace('_', '-')} does not go with --{chosen}")
+            raise ValueError(f"{spelled(option)} does not go with --{chosen}")
 
 
 def _refuse_handing_on(plan: AttentionPlan) -> None:

@@ -96,7 +96,7 @@ def _print_estimate(plans: list, licence: str) -> None:
     Console(soft_wrap=True).print(table)
 
 
-def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
+def options_parser(recipe: str, doc: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=Path(recipe).name, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from seqstruct.data.arguments import SEED
+from seqstruct.data.arguments import SEED, add_numbers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,14 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
     parser.add_argument("--text", metavar="FILE", help="what to fit and to tune on, a line after the other")
     parser.add_argument("--valid", metavar="FILE", help="a text for perplexities before, between and after")
-    for name, default, what in (
-        ("transfer", 0, "updates of attention transfer"), ("tune", 0, "updates of all parameters"),
-        ("length", 256, "tokens of a block of text"), ("batch-size", 8, "blocks of an update"),
-        ("decode", 0, "time a step of decoding after so many tokens, 0 for none"),
-        ("texts", 16, "texts that are decoded at once then"), ("seed", 1, "of all that is drawn"),
-    ):  # fmt: skip
-        parser.add_argument(f"--{name}", type=SEED if name == "seed" else int, default=default, metavar="N",
-                            help=f"{what} (default: {default})")  # fmt: skip
+    add_numbers(parser, {
+        "--transfer": (0, "updates of attention transfer"), "--tune": (0, "updates of all parameters"),
+        "--length": (256, "tokens of a block of text"), "--batch-size": (8, "blocks of an update"),
+        "--decode": (0, "time a step of decoding after so many tokens, 0 for none"),
+        "--texts": (16, "texts that are decoded at once then"),
+    })  # fmt: skip
+    parser.add_argument("--seed", type=SEED, default=1, metavar="N", help="of all that is drawn (default: 1)")
     for name, rate, what in (("transfer-rate", 1e-3, "of attention transfer"), ("rate", 5e-4, "of tuning")):
         parser.add_argument(f"--{name}", type=float, default=rate, metavar="R",
                             help=f"learning rate {what}, which falls to zero (default: {rate})")  # fmt: skip

@@ -50,14 +50,13 @@ def count_parameters(model: Mapping[str, Any]) -> dict[str, int]:
 
     Integer tensors and fairseq's one-element placeholders are left out.
     """
+    from seqstruct.bridge.checkpoints import place_of
+
     seen, counts = set(), {}
     for key, tensor in model.items():
-        if not tensor.is_floating_point() or key.endswith(("version", "_float_tensor")):
+        if not tensor.is_floating_point() or key.endswith(("version", "_float_tensor")) or place_of(tensor) in seen:
             continue
-        identity = (tensor.data_ptr(), tensor.numel())
-        if tensor.numel() and identity in seen:
-            continue
-        seen.add(identity)
+        seen.add(place_of(tensor))
         part = part_of(key)
         counts[part] = counts.get(part, 0) + tensor.numel()
     return {part: counts[part] for part in ORDER if part in counts}

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.data.arguments import SEED, at_least
+from seqstruct.data.arguments import SEED, add_numbers, at_least
 from seqstruct.data.files import new_folder
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.exchange.text_blocks import batches, blocks
@@ -56,13 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = module_parser("seqstruct.exchange.small_gpt2", __doc__)
     parser.add_argument("data", metavar="DATA", help="the prepared folder")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
-    for name, default, what in (
-        ("layers", 4, "layers"), ("embed-dim", 128, "size of the model"), ("heads", 4, "heads"),
-        ("positions", 2304, "the longest text"), ("length", 256, "tokens of a block"),
-        ("batch-size", 8, "blocks of an update"), ("updates", 800, "updates"), ("seed", 1, "of all that is drawn"),
-    ):  # fmt: skip
-        parser.add_argument(f"--{name}", type=SEED if name == "seed" else int, default=default, metavar="N",
-                            help=f"{what} (default: {default})")  # fmt: skip
+    add_numbers(parser, {
+        "--layers": (4, "layers"), "--embed-dim": (128, "size of the model"), "--heads": (4, "heads"),
+        "--positions": (2304, "the longest text"), "--length": (256, "tokens of a block"),
+        "--batch-size": (8, "blocks of an update"), "--updates": (800, "updates"),
+    })  # fmt: skip
+    parser.add_argument("--seed", type=SEED, default=1, metavar="N", help="of all that is drawn (default: 1)")
     parser.add_argument("--rate", type=float, default=4e-3, metavar="R", help="of learning (default: 0.004)")
     parser.add_argument("--dropout", type=float, default=0.1, metavar="P", help="of what layers add (default: 0.1)")
     return run_module(parser, argv, train)

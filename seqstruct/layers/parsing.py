@@ -130,16 +130,14 @@ def graph_score(heads: Tensor, arcs: Tensor, labels: Tensor, chosen: Tensor) -> 
     return (arcs + labeled).masked_fill(~taken, 0.0).sum((1, 2)) + heads.masked_fill(~taken.any(2), 0.0).sum(1)
 
 
-def graph_hinge(
-    heads: Tensor, arcs: Tensor, labels: Tensor, possible: Tensor, gold: Tensor, costs: tuple[float, float] = (0.4, 0.6)
-) -> Tensor:
+def graph_hinge(heads: Tensor, arcs: Tensor, labels: Tensor, possible: Tensor, gold: Tensor) -> Tensor:
     """Structured hinge loss B of semantic graphs (Martins and Almeida 2014; Peng et al. 2017).
 
-    Shapes as for `best_graph`; gold: B N N long, -1 without an arc.  costs: of a labeled arc too many and of one
-    missing.  The cost-augmented graph is sought without the determinism constraints, so the loss bounds the
+    Shapes as for `best_graph`; gold: B N N long, -1 without an arc.  A labeled arc too many costs 0.4, one that is
+    missing 0.6.  The cost-augmented graph is sought without the determinism constraints, so the loss bounds the
     constrained one from above.
     """
-    extra, missing = costs
+    extra, missing = 0.4, 0.6
     is_gold = torch.zeros_like(possible).scatter(-1, gold.clamp(min=0).unsqueeze(-1), (gold >= 0).unsqueeze(-1))
     augmented = labels + torch.where(is_gold, -missing, extra)
     with torch.no_grad():

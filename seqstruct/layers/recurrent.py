@@ -191,9 +191,7 @@ def _outside_autocast(step: Step, dtype: torch.dtype) -> Step:
     return exact
 
 
-def run_steps(
-    layer: Any, inputs: Tensor, state: CellState, padding_mask: Tensor | None = None
-) -> tuple[Tensor, CellState]:
+def run_steps(layer: Any, inputs: Tensor, state: CellState, padding_mask: Tensor | None) -> tuple[Tensor, CellState]:
     """Hidden states B T h and the last state, step by step through a layer's `known` and `stepper`."""
     step, hiddens, nothing = layer.stepper(0), [], inputs[:, :0, 0]
     for known in layer.known(inputs, padding_mask).unbind(1):

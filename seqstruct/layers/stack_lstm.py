@@ -106,7 +106,7 @@ class NondeterministicController(StackController):
     def orders(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """As of the superposition stack, A+m and QSm long."""
         sizes = *self.sizes.values(), self.bottom.size(0)
-        return pushdown.control_order(*sizes, device), pushdown.reading_order(*sizes, device)
+        return pushdown.step_order(*sizes, device), pushdown.reading_order(*sizes, device)
 
     def start(self, batch_size: int) -> Tensor:
         """What a tape starts from: the bottom vectors, B m."""

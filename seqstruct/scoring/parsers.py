@@ -20,7 +20,7 @@ BRANCHING = ("left", "right", "random")
 BATCH = 32  # sentences parsed at a time, of like lengths
 
 
-def branching_parser(kind: str, seed: int = 1) -> Parser:
+def branching_parser(kind: str, seed: int) -> Parser:
     """Left, right, or random branching, the random one drawn anew for each sentence.
 
     Raises ValueError on another kind.
@@ -61,7 +61,7 @@ def load_parser(path: str | os.PathLike, data: str | os.PathLike | None = None, 
     return model_parser(model, task.source_dictionary, add_left)
 
 
-def untrained_parser(config: Any, seed: int, add_left: bool = False) -> Parser:
+def untrained_parser(config: Any, seed: int, add_left: bool) -> Parser:
     """A model as fairseq-train would begin with.
 
     config: of a training, as `training_config` makes it.  seed: of the parameters.

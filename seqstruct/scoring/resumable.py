@@ -41,7 +41,7 @@ class ResumableFile:
         self.state: dict[str, Any] | None = None if kept is None else kept["state"]
         if kept is None:  # else a kill before the first note would leave another's beside bytes that it is not of
             self.note.unlink(missing_ok=True)
-        self.stream = open(self.part, "wb" if kept is None else "r+b")  # noqa: SIM115  closed by __exit__
+        self.stream = open(self.part, "wb" if kept is None else "r+b")  # closed by __exit__
         if kept is not None:
             self.stream.truncate(kept["bytes"])
             self.stream.seek(kept["bytes"])

@@ -3,7 +3,7 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-import seqstruct.criterions  # noqa: F401  registers them
+import seqstruct.criterions  # registers them
 import seqstruct.schedules  # noqa: F401
 from seqstruct.bridge.patches.compat import prepare_fairseq
 

@@ -17,7 +17,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import seqstruct.models
-import seqstruct.tasks  # noqa: F401  registers tasks and criterions, as --user-dir does in a fresh process
+import seqstruct.tasks  # registers tasks and criterions, as --user-dir does in a fresh process
 
 PLUGIN = str(Path(seqstruct.__file__).parent)
 EVERYWHERE = ("--user-dir", PLUGIN, "--cpu", "--num-workers", 0)  # options given later stand in their place

@@ -6,19 +6,15 @@ import pytest
 import torch
 
 from seqstruct.ops.rows import Rows
+from tests.ops.chains.enumeration import masks
 
 LENGTHS = [5, 3, 1, 0]
-
-
-def masks(left):
-    position, ends = torch.arange(5), torch.tensor(LENGTHS).unsqueeze(1)
-    return (position < 5 - ends) if left else (position >= ends)
 
 
 @pytest.mark.parametrize("root", [False, True])
 @pytest.mark.parametrize("left", [False, True])
 def test_to_the_front_and_back(generator, left, root):
-    mask = masks(left)
+    mask = masks(LENGTHS, 5, left)
     rows = Rows.of(mask, 4, 5)
     assert rows.real.sum(1).tolist() == rows.lengths(4, 5, mask.device).tolist() == LENGTHS
     x = torch.randn(4, 5 + root, 2, generator=generator)
@@ -34,8 +30,8 @@ def test_to_the_front_and_back(generator, left, root):
 
 @pytest.mark.parametrize("left", [False, True])
 def test_some_of_the_rows(left):
-    rows, some = Rows.of(masks(left), 4, 5), torch.tensor([2, 0])
-    alone = Rows.of(masks(left)[some], 2, 5)
+    rows, some = Rows.of(masks(LENGTHS, 5, left), 4, 5), torch.tensor([2, 0])
+    alone = Rows.of(masks(LENGTHS, 5, left)[some], 2, 5)
     found = rows.select(some)
     assert torch.equal(found.real, alone.real)
     assert (found.first is None) == (not left) and (not left or torch.equal(found.first, alone.first))

@@ -9,9 +9,9 @@ from seqstruct.ops import scan
 from seqstruct.ops.scan import before, gated_scan, last, max_plus, plus_times, scan_
 
 INF = float("inf")
-def draw(generator, B, T, d, dtype=torch.float64):
+def draw(generator, B, T, d):
     shapes = (B, T, d), (B, T, d), (B, d)
-    return [torch.randn(s, generator=generator, dtype=dtype).requires_grad_() for s in shapes]
+    return [torch.randn(s, generator=generator, dtype=torch.float64).requires_grad_() for s in shapes]
 
 
 def loop(step, decay, update, initial):

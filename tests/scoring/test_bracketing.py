@@ -4,8 +4,9 @@ import pytest
 
 from seqstruct.data.corpora.parsed_text import gold_tree
 from seqstruct.data.text.trees import parse_trees, read_trees, spans, words
-from seqstruct.ops.trees import right_branching, split_spans
+from seqstruct.ops.trees import right_branching
 from seqstruct.scoring.bracketing import branching, score_brackets
+from tests.ops.trees.enumeration import split_spans
 
 
 def trees(*texts):

@@ -6,8 +6,7 @@ from torch import nn
 
 from seqstruct.data.cfl.folder import StringsRequest, write_folder
 from seqstruct.tasks.cfl_language_modeling import CFLLanguageModelingConfig, CFLLanguageModelingTask
-
-SMALL = {"train": 23, "valid": 13, "test_per_length": 3, "batch": 5, "lengths": (4, 15), "test_lengths": (4, 19)}
+from tests.data.cfl.test_folder import SMALL
 
 
 class Bigrams(FairseqDecoder):
@@ -28,8 +27,8 @@ class Bigrams(FairseqDecoder):
         return 512
 
 
-def bigram_model(task, seed=1):
-    return FairseqLanguageModel(Bigrams(task.source_dictionary, torch.Generator().manual_seed(seed)))
+def bigram_model(task):
+    return FairseqLanguageModel(Bigrams(task.source_dictionary, torch.Generator().manual_seed(1)))
 
 
 def task_of(folder):

@@ -12,8 +12,8 @@ from tests.data.recognition.test_folder import SMALL
 from tests.tasks.stub import batches
 
 
-def make_task(folder, language="dyck-2-3", **options):
-    write_folder(RecognitionRequest(language, **SMALL), folder)
+def make_task(folder, **options):
+    write_folder(RecognitionRequest("dyck-2-3", **SMALL), folder)
     return RecognitionTask.setup_task(RecognitionConfig(data=str(folder), **options))
 
 

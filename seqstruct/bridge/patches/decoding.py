@@ -10,6 +10,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks.fairseq_task import FairseqTask
 from torch import Tensor
 
+from seqstruct.bridge.options import spelled
 from seqstruct.bridge.passes import collect_readings
 from seqstruct.bridge.patches.patch import patch
 
@@ -78,13 +79,13 @@ def build_generator(
     """
     for option in STEPWISE:
         if getattr(args, option, False):
-            raise ValueError(f"--{option.replace('_', '-')} is of models that refine a translation in steps, not of "
+            raise ValueError(f"{spelled(option)} is of models that refine a translation in steps, not of "
                              "beam search")
     if getattr(args, "score_reference", False):
         for option, default in SCORING.items():
             if getattr(args, option, default) != default:
                 raise ValueError("--score-reference gives the mean log-probability of a model's symbols; "
-                                 f"--{option.replace('_', '-')} does nothing beside it")
+                                 f"{spelled(option)} does nothing beside it")
     elif getattr(args, "lm_path", None) is not None and "lm_model" not in (extra_gen_cls_kwargs or {}):
         raise ValueError("--lm-path: fairseq-generate alone reads a language model")
     return build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *rest, **named)

@@ -55,7 +55,7 @@ def save_checkpoint(save: Callable, self: Trainer, filename: str, extra_state: d
     return save(self, filename, extra_state if found is None else {**extra_state, KEY: found})
 
 
-def check_ensemble(filenames: Sequence[str], task: Any = None) -> None:
+def check_ensemble(filenames: Sequence[str], task: Any) -> None:
     """Raise ValueError if the checkpoints, or a checkpoint and the task, have unlike dictionaries.
 
     What cannot be read is left to the loader to say.  Cost: the files are mapped, their tensors are not read.

@@ -16,6 +16,7 @@ from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from seqstruct.bridge.options import spelled
 from seqstruct.bridge.patches.patch import patch
 
 AT_LEAST_1 = re.compile(r"(^|_)(embed_dim|attention_heads|input_dim|output_dim|positions|tokens_per_sample)$")
@@ -48,20 +49,16 @@ def check_options(config: Mapping[str, Any]) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
         if PROBABILITY.search(option) and not 0 <= value < 1:
-            raise ValueError(f"{_flag(option)} is a probability, 0 or more and below 1, not {value}")
+            raise ValueError(f"{spelled(option)} is a probability, 0 or more and below 1, not {value}")
         least = 1 if AT_LEAST_1.search(option) else 0
         if isinstance(value, int) and value < least:
-            raise ValueError(f"{_flag(option)} is {least} or more, not {value}")
+            raise ValueError(f"{spelled(option)} is {least} or more, not {value}")
     shared = [name for name in ("share_all_embeddings", "share_decoder_input_output_embed") if config.get(name)]
     if shared and "decoder_input_dim" in config and config.get("adaptive_softmax_cutoff") is None:
         sizes = [config[f"decoder_{side}_dim"] or config["decoder_embed_dim"] for side in ("input", "output")]
         if sizes[0] != sizes[1]:
             raise ValueError("{} needs one size: --decoder-input-dim is {}, "
-                             "--decoder-output-dim {}".format(_flag(shared[0]), *sizes))
-
-
-def _flag(option: str) -> str:
-    return "--" + option.replace("_", "-")
+                             "--decoder-output-dim {}".format(spelled(shared[0]), *sizes))
 
 
 def _items(config: Any) -> Mapping[str, Any]:
@@ -115,7 +112,7 @@ def setup_task(setup: Callable, cfg: Any, **named: Any) -> Any:
     for option, value in options.items():
         if AT_LEAST_1.search(option) and isinstance(value, int) and value < 1:
             less = ", less --context-window," if option == "tokens_per_sample" else ""
-            raise ValueError(f"{_flag(option)}{less} is 1 or more, not {value}")
+            raise ValueError(f"{spelled(option)}{less} is 1 or more, not {value}")
     folder = str(options.get("data")).split(":")[0]
     try:
         return setup(cfg, **named)

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.data.abilities.ability import Tagged
-from seqstruct.data.sized import SizedDataset
+from seqstruct.data.sized import ShuffledDataset
 
 
-class TaggedSequences(SizedDataset):
-    """Sequences with BOS before; `shuffle` decides which of equal length come first.
+class TaggedSequences(ShuffledDataset):
+    """Sequences with BOS before.
 
     rule: the percentage of this split's targets that the best simple rule has right.
     """
@@ -32,11 +32,6 @@ class TaggedSequences(SizedDataset):
     def __getitem__(self, index: int) -> tuple[int, Tensor, Tensor, Tensor]:
         """Number, dictionary ids of what is read and of what is asked for, levels."""
         return int(index), self.sources[index], self.targets[index], self.levels[index]
-
-    def ordered_indices(self) -> np.ndarray:
-        """By length; fairseq calls this under a seed of its own, which decides ties when shuffling."""
-        order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
-        return order[np.argsort(self.sizes[order], kind="stable")]
 
     def collater(self, samples: Sequence[tuple[int, Tensor, Tensor, Tensor]]) -> dict[str, Any]:
         """net_input.src_tokens: B x (N+1) long, BOS and the symbols, padded on the right; src_lengths: B.

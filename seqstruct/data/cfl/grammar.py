@@ -80,7 +80,7 @@ class BinaryGrammar:
         return np.isin(self.binary[:, 1], self.binary[:, 0])
 
 
-def to_binary(grammar: Grammar, form: str = "published") -> BinaryGrammar:
+def to_binary(grammar: Grammar, form: str) -> BinaryGrammar:
     """The binary form of a grammar; it derives the same non-empty strings with the same weights.
 
     form: "published" leaves out the unary rules of the start symbol where it is the root of a derivation (not where

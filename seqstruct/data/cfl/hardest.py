@@ -19,12 +19,13 @@ from torch import Tensor
 
 from seqstruct.data.cfl.languages import get_language
 
+SCALE = 4.0  # how often each terminal counts while weights are summed, against underflow; taken out at the end
 
-def hardest_log_weights(tokens: Tensor, scale: float = 4.0) -> Tensor:
+
+def hardest_log_weights(tokens: Tensor) -> Tensor:
     """Log-weights of strings of one length, summed over derivations (nats), -inf where there is none.
 
-    tokens: B x N long, terminal ids of `hardest-cfl`.  scale: how often each terminal counts while weights are summed,
-    against underflow; taken out at the end.  Returns B float64.  O(B N^3) time, O(B N^2) memory.
+    tokens: B x N long, terminal ids of `hardest-cfl`.  Returns B float64.  O(B N^3) time, O(B N^2) memory.
     """
     language = get_language("hardest-cfl")
     weight = {(rule.left, rule.right): rule.weight for rule in language.grammar.rules}
@@ -33,9 +34,9 @@ def hardest_log_weights(tokens: Tensor, scale: float = 4.0) -> Tensor:
     inner = tokens[:, :-1]  # the last symbol is a semicolon, or the string is not in the language
     semicolon = inner == ids[";"]
     segment = torch.nn.functional.pad(semicolon.long().cumsum(1), (1, 0))  # B N: semicolons before each position
-    after = _segment_starts(inner, weight, ids, scale)  # B N
-    before = _segment_starts(inner.flip(1), weight, ids, scale).flip(1)  # B N
-    none, gap = weight["Q", ()], weight["Q", ("L", ";", "R")] * scale
+    after = _segment_starts(inner, weight, ids)  # B N
+    before = _segment_starts(inner.flip(1), weight, ids).flip(1)  # B N
+    none, gap = weight["Q", ()], weight["Q", ("L", ";", "R")] * SCALE
 
     def through_gap(column: Tensor) -> Tensor:
         """Q times a column: B N, indexed by where the gap ends, to B N, indexed by where it starts."""
@@ -56,27 +57,27 @@ def hardest_log_weights(tokens: Tensor, scale: float = 4.0) -> Tensor:
         for opening_id, closing_id, around, alone in kinds:
             pair = (inner == opening_id) & (closing == closing_id)[:, None]
             t[:, :-1] += pair * (around * nested[:, 1:] + alone * bare[:, 1:])
-        t *= scale * scale
+        t *= SCALE * SCALE
         t[:, end - 1 :] = 0  # an opening bracket stands before the closing one
         more = torch.bmm(spans[:, :, :end], t[:, :end, None]).squeeze(2)
         s = weight["S", ("T",)] * t + weight["S", ("S", "Q", "T")] * more
         here = here + s * before[:, end, None]
         spans[:, :, end] = none * s + gap * after[:, end, None] * previous
     opened = (inner == ids["$"]) & (segment[:, :-1] == 0)
-    total = (opened * after[:, :-1] * through_gap(here)[:, 1:]).sum(1) * scale * scale
-    return torch.where(tokens[:, -1] == ids[";"], total, 0.0).log() - length * math.log(scale)
+    total = (opened * after[:, :-1] * through_gap(here)[:, 1:]).sum(1) * SCALE * SCALE
+    return torch.where(tokens[:, -1] == ids[";"], total, 0.0).log() - length * math.log(SCALE)
 
 
-def _segment_starts(tokens: Tensor, weight: dict, ids: dict[str, int], scale: float) -> Tensor:
+def _segment_starts(tokens: Tensor, weight: dict, ids: dict[str, int]) -> Tensor:
     """Weight of R from the start of each segment to each position in it: B N for B x (N - 1) tokens.
 
     R -> U , R' and R' -> R' V , read filler* , (filler+ ,)*.  L is its mirror image, with the same weights.
     """
     fillers = [ids[right[0]] for left, right in weight if left == "W"]
     filler = torch.isin(tokens, torch.tensor(fillers)).double()
-    comma = (tokens == ids[","]).double() * scale
+    comma = (tokens == ids[","]).double() * SCALE
     semicolon = tokens == ids[";"]
-    step = weight["W", ("$",)] * scale
+    step = weight["W", ("$",)] * SCALE
     short, done = weight["U", ("W", "U")] * step, weight["U", ()]
     long, begin = weight["V", ("W", "V")] * step, weight["R'", ("R'", "V", ",")] * weight["V", ("W",)] * step
     opening = torch.full(tokens.shape[:1], done, dtype=torch.float64)  # in U

@@ -38,8 +38,7 @@ class PairsDataset(TextClassificationDataset):
 
     def ordered_indices(self) -> np.ndarray:
         """By the lengths of both sentences; fairseq calls this under a seed of its own, which decides ties."""
-        order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
-        hypothesis = np.array([len(words) for words in self.second])
+        order, hypothesis = self.unsorted_indices(), np.array([len(words) for words in self.second])
         return order[np.lexsort((hypothesis[order], self.sizes[order]))]
 
     def collater(self, samples: Sequence[int]) -> dict[str, Any]:

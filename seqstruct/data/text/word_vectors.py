@@ -45,14 +45,14 @@ def read_vectors(path: str | os.PathLike, words: Collection[str] | None = None) 
 
 
 def vectors_with_hashing(
-    words: Sequence[str], vectors: Mapping[str, np.ndarray], size: int, *, unknown: int = 100, seed: int = 1
+    words: Sequence[str], vectors: Mapping[str, np.ndarray], size: int, unknown: int = 100
 ) -> np.ndarray:
     """A row for each word, float32: its vector at unit length, or else one of `unknown` Gaussian ones.
 
-    Which of those (mean 0, deviation 1, drawn from the seed) a word gets, its CRC-32 decides, so that it is the same in
-    every run (Kim et al. 2017, appendix A.5).  Raises ValueError if a vector does not have `size` numbers.
+    Which of those (mean 0, deviation 1) a word gets, its CRC-32 decides, so that it is the same in every run (Kim et
+    al. 2017, appendix A.5).  Raises ValueError if a vector does not have `size` numbers.
     """
-    drawn = np.random.default_rng(seed).standard_normal((unknown, size)).astype(np.float32)
+    drawn = np.random.default_rng(1).standard_normal((unknown, size)).astype(np.float32)
     rows = np.empty((len(words), size), dtype=np.float32)
     for row, word in zip(rows, words, strict=True):
         vector = vectors.get(word)

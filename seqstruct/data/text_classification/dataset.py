@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from seqstruct.data.sized import SizedDataset
+from seqstruct.data.sized import ShuffledDataset
 
 
-class TextClassificationDataset(SizedDataset):
-    """Sentences with a label each; `shuffle` decides which of equal length come first."""
+class TextClassificationDataset(ShuffledDataset):
+    """Sentences with a label each."""
 
     def __init__(
         self,
@@ -44,11 +44,6 @@ class TextClassificationDataset(SizedDataset):
         """Number, dictionary ids, label, and the ids of the second sentence or None."""
         second = None if self.second is None else self.second[index].long()
         return int(index), self.sentences[index].long(), self.labels[index], second
-
-    def ordered_indices(self) -> np.ndarray:
-        """By length; fairseq calls this under a seed of its own, which decides ties when shuffling."""
-        order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
-        return order[np.argsort(self.sizes[order], kind="stable")]
 
     def collater(self, samples: Sequence[tuple[int, Tensor, int, Tensor | None]]) -> dict[str, Any]:
         """net_input.src_tokens: B x T long, padded on the right; src_lengths: B; target: B, labels.

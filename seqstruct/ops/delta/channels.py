@@ -66,7 +66,7 @@ class _Products(torch.autograd.Function):
     def backward(ctx: Any, d_products: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, y, log_decay = ctx.saved_tensors
         dx = _sums(d_products, y, log_decay, ctx.factors)
-        dy = _sums_back(d_products, x, log_decay, ctx.factors)
+        dy = _sums(d_products, x, log_decay, ctx.factors, back=True)
         return dx, dy, _decay_gradient(x * dx, y * dy), None
 
 
@@ -82,7 +82,7 @@ class _Sums(torch.autograd.Function):
     @first_derivatives_only
     def backward(ctx: Any, d_sums: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         weights, y, log_decay, result = ctx.saved_tensors
-        dy = _sums_back(weights, d_sums, log_decay, ctx.factors)
+        dy = _sums(weights, d_sums, log_decay, ctx.factors, back=True)
         return _products(d_sums, y, log_decay, ctx.factors), dy, _decay_gradient(result * d_sums, y * dy), None
 
 
@@ -98,30 +98,20 @@ def _products(x: Tensor, y: Tensor, log_decay: Tensor | None, factors: Levels | 
     return result
 
 
-def _sums(weights: Tensor, y: Tensor, log_decay: Tensor | None, factors: Levels | None) -> Tensor:
+def _sums(
+    weights: Tensor, y: Tensor, log_decay: Tensor | None, factors: Levels | None, back: bool = False
+) -> Tensor:
+    """back: ... R K, the sum over t >= s of weights[t, s] y_t, decayed from s to t."""
     if factors is None:
         from seqstruct.ops.delta.triton import triton_sums
 
-        return triton_sums(weights, y, log_decay)
+        return triton_sums(weights, y, log_decay, back=back)
     result = weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) * y
     for later, earlier in factors:
         half = later.size(-2)
-        met = _below(weights, half) @ (_halves(y, half)[0] * earlier)
-        _halves(result, half)[1].addcmul_(later, met)
-    return result
-
-
-def _sums_back(weights: Tensor, x: Tensor, log_decay: Tensor | None, factors: Levels | None) -> Tensor:
-    """... R K: the sum over t >= s of weights[t, s] x_t, decayed from s to t."""
-    if factors is None:
-        from seqstruct.ops.delta.triton import triton_sums
-
-        return triton_sums(weights, x, log_decay, back=True)
-    result = weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) * x
-    for later, earlier in factors:
-        half = later.size(-2)
-        met = _below(weights, half).mT @ (_halves(x, half)[1] * later)
-        _halves(result, half)[0].addcmul_(earlier, met)
+        below = _below(weights, half)
+        given, taken, met = (earlier, later, below.mT) if back else (later, earlier, below)
+        _halves(result, half)[not back].addcmul_(given, met @ (_halves(y, half)[back] * taken))
     return result
 
 

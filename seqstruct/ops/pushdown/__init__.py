@@ -28,13 +28,14 @@ from torch import Tensor
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.pushdown.actions import expected_actions
 from seqstruct.ops.pushdown.best_run import Run, Transition, most_probable_run
+from seqstruct.ops.pushdown.columns import step_order
 from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
 from seqstruct.ops.pushdown.layout import LARGEST_READING, pad_pushdown_logits, pushed_vectors, transition_count
 from seqstruct.ops.pushdown.limited import LimitedState, limited_initial, limited_reading, limited_step, limited_steps
 from seqstruct.ops.pushdown.naive import naive_tops
 from seqstruct.ops.pushdown.stack import pushdown_stack
 from seqstruct.ops.pushdown.step import PushdownState, pushdown_initial, pushdown_reading, pushdown_step, pushdown_steps
-from seqstruct.ops.pushdown.tape import PushdownTape, control_order, reading_order
+from seqstruct.ops.pushdown.tape import PushdownTape, reading_order
 
 
 def pushdown_tape(bottom: Tensor, steps: int, *, states: int, symbols: int, sigmoid: bool) -> PushdownTape:

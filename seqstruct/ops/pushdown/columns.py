@@ -20,6 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+CPU = torch.device("cpu")
 SMALLEST_TOTAL = 1e-280
 LARGEST_INNER = 1e280
 LINE = 8  # numbers of a cache line
@@ -99,8 +100,8 @@ class Columns(NamedTuple):
 
 @lru_cache(maxsize=64)
 @torch.inference_mode(False)  # what is cached may be used in training later
-def step_order(states: int, symbols: int, size: int, device: torch.device) -> Tensor:
-    """Which of A log-weights and m numbers to push stands where in a step's controls, A+m long.
+def step_order(states: int, symbols: int, size: int, device: torch.device = CPU) -> Tensor:
+    """Which of A log-weights and m numbers to push stands where in the controls of a step, or of a tape, A+m long.
 
     The weights in the order of steps are [replace (y, r); pop r; push (y, r)] x (x, q).
     """

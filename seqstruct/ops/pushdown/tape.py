@@ -2,7 +2,7 @@
 
 The recurrences are those of `pushdown.columns`; tables, weights and readings lie in buffers made beforehand.  A column
 of the table is not needed any more when the backward pass comes to its step, so its adjoint takes its place.
-Controls and readings are arranged as steps need them: `control_order` and `reading_order`.
+Controls and readings are arranged as steps need them: `step_order` and `reading_order`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, next_column, step_order
+from seqstruct.ops.pushdown.columns import CPU, LARGEST_INNER, SMALLEST_TOTAL, Columns, next_column
 from seqstruct.ops.pushdown.layout import LARGEST_READING, pushed_vectors, transition_count
-
-CPU = torch.device("cpu")
-
-
-def control_order(states: int, symbols: int, size: int, device: torch.device = CPU) -> Tensor:
-    """Which of the controls, A log-weights and m numbers to push, stands where in those of a tape, A+m long."""
-    return step_order(states, symbols, size, device)
 
 
 @lru_cache(maxsize=64)

@@ -38,7 +38,6 @@ from seqstruct.ops.trees.span_parsing import (
     right_branching,
     split_by_distances,
     split_by_span_scores,
-    split_spans,
     split_top_down,
 )
 from seqstruct.ops.trees.spanning import (

@@ -6,7 +6,7 @@ A tree over N words is the list of its N - 1 splits (first, middle, last): the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -91,8 +91,3 @@ def left_branching(length: int) -> list[Split]:
 def random_branching(length: int, generator: torch.Generator) -> list[Split]:
     """Every split uniform over the places of its span."""
     return split_top_down(length, lambda first, last: int(torch.randint(first + 1, last + 1, (), generator=generator)))
-
-
-def split_spans(splits: Iterable[Split]) -> set[tuple[int, int]]:
-    """The spans of two words or more of a tree, both ends inclusive."""
-    return {(first, last) for first, _, last in splits}

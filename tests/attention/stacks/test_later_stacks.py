@@ -10,8 +10,8 @@ import torch
 from seqstruct.attention import Shape, Site, get_attention, make_config
 
 
-def build(name, options, generator, dim=6, heads=2):
-    attention = get_attention(name)(make_config(name, options), Shape.of(Site.DECODER_SELF, dim, heads)).double()
+def build(name, options, generator):
+    attention = get_attention(name)(make_config(name, options), Shape.of(Site.DECODER_SELF, 6, 2)).double()
     with torch.no_grad():
         for parameter in attention.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator))

@@ -14,8 +14,8 @@ from seqstruct.data.abilities.tasks import FAMILIES, TASKS, make, options_of
 from tests.data.abilities.solvers import SOLVERS
 
 
-def drawn(ability, lengths, count, seed=1):
-    generator, found = random.Random(seed), []
+def drawn(ability, lengths, count):
+    generator, found = random.Random(1), []
     while len(found) < count:
         example = ability.draw(lengths, generator)
         if example is not None:

@@ -16,4 +16,6 @@ GRAMMARS = {
     "finite": 'S -> A A A\nA -> "a" | "b" [0.3] | [0.2]',
     "one name twice": 'S -> "S" S [0.2] | T\nT -> "T" | "S"',
 }
+_WORDS = " | ".join(f'"w{i}"' for i in range(3000))
+LARGE = (f"S -> S S [0.3] | W\nW -> {_WORDS}", f"S -> {_WORDS} | W S [0.9]\nW -> {_WORDS}")  # all strings are alike
 LONGEST = {"ambiguous": 6, "empty and unary": 4, "long rule": 7}

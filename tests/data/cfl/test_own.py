@@ -11,7 +11,7 @@ from seqstruct.data.cfl.own import own_language
 from seqstruct.data.cfl.rules import read_rules
 from seqstruct.data.cfl.sampler import sample_strings
 from tests.data.cfl.brute_force import enumerate_strings
-from tests.data.cfl.own_grammars import GRAMMARS, LONGEST
+from tests.data.cfl.own_grammars import GRAMMARS, LARGE, LONGEST
 
 
 @pytest.fixture(params=GRAMMARS)
@@ -122,8 +122,7 @@ def test_lengths_that_weigh_out_of_range_of_each_other():
 @pytest.mark.parametrize("length", [7, 61, 250])
 def test_a_large_vocabulary_does_not_underflow(length):
     """Every string of 3,000 words is alike probable, down to 1e-870."""
-    words = " | ".join(f'"w{i}"' for i in range(3000))
-    for text in (f"S -> S S [0.3] | W\nW -> {words}", f"S -> {words} | W S [0.9]\nW -> {words}"):
+    for text in LARGE:
         language = own_language("g", "rules", text)
         strings = sample_strings(language, [length] * 2, np.random.default_rng(1))
         found = log_probabilities(language, strings)

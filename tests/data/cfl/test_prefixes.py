@@ -10,7 +10,7 @@ from seqstruct.data.cfl.prefixes import prefix_log_probabilities
 from seqstruct.data.cfl.rules import read_rules
 from seqstruct.data.cfl.sampler import sample_strings
 from tests.data.cfl.brute_force import enumerate_strings
-from tests.data.cfl.own_grammars import GRAMMARS, LONGEST
+from tests.data.cfl.own_grammars import GRAMMARS, LARGE, LONGEST
 
 
 def truth(weights, lengths):
@@ -84,8 +84,7 @@ def test_a_string_is_its_own_last_prefix_where_its_length_is_the_only_one():
 
 
 def test_long_strings_of_a_large_vocabulary():
-    words = " | ".join(f'"w{i}"' for i in range(3000))
-    for text in (f"S -> S S [0.3] | W\nW -> {words}", f"S -> {words} | W S [0.9]\nW -> {words}"):
+    for text in LARGE:
         language = own_language("g", "rules", text)
         strings = sample_strings(language, [150], np.random.default_rng(1))
         (found,) = prefix_log_probabilities(language, strings, [150])

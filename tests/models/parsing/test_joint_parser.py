@@ -38,10 +38,10 @@ def built(folder, corpora, **options):
     return task, model, data.collater([data[i] for i in range(0, len(data), 9)])
 
 
-def criterion(task, tree_loss="hinge"):
+def criterion(task):
     from seqstruct.criterions.joint_parsing import JointParsingCriterion
 
-    return JointParsingCriterion(task, tree_loss)
+    return JointParsingCriterion(task, "hinge")
 
 
 def trained_by_the_end_task(folder, corpora, end, **options):

@@ -10,15 +10,14 @@ import torch
 from seqstruct.ops.cells import lstm_step, stack_lstm
 from seqstruct.ops.pushdown import (
     PushdownTape,
-    control_order,
     pushdown_initial,
     pushdown_reading,
     pushdown_step,
     reading_order,
+    step_order,
     transition_count,
 )
-from seqstruct.ops.superposition import SuperpositionTape, superposition_stack_step
-from seqstruct.ops.superposition import control_order as superposition_order
+from seqstruct.ops.superposition import SuperpositionTape, control_order, superposition_stack_step
 
 HIDDEN, SIZE = 3, 2
 CHUNK = PushdownTape.CHUNK
@@ -46,7 +45,7 @@ def superposition(generator, T, B, height=0, sigmoid=False):
 def nondeterministic_steps(gates, hidden, cell, recurrent, controls, bias, bottom, *, states, symbols, sigmoid):
     """The same network by the step form, its controls and readings in the tape's arrangement."""
     count = transition_count(states, symbols)
-    order, readings = control_order(states, symbols, SIZE), reading_order(states, symbols, SIZE)
+    order, readings = step_order(states, symbols, SIZE), reading_order(states, symbols, SIZE)
     stack = pushdown_initial(bottom[0], len(bottom), states=states, symbols=symbols)
     hiddens = []
     for t, given in enumerate(gates):
@@ -62,7 +61,7 @@ def nondeterministic_steps(gates, hidden, cell, recurrent, controls, bias, botto
 
 
 def superposition_steps(gates, hidden, cell, recurrent, controls, bias, stack, *, sigmoid):
-    order = superposition_order(SIZE)
+    order = control_order(SIZE)
     stack = torch.cat([stack, stack.new_zeros(len(stack), 1, SIZE)], 1)
     hiddens = []
     for given in gates:
@@ -123,7 +122,7 @@ def lose_all_weight(generator, tape):
     """Which rows can be trusted; biases of exp(400) draw all weight to a state that the last step leaves by as much."""
     inputs, _ = nondeterministic(generator, 7, 2, 2, 1)
     gates, hidden, cell, recurrent, controls, _, bottom = (x.detach() for x in inputs)
-    order = control_order(2, 1, SIZE).argsort()
+    order = step_order(2, 1, SIZE).argsort()
     table = torch.zeros(2, 2 + 2 + 2, dtype=torch.float64)
     table[:, [0, 2, 4]] = -800.0  # every way to state 0 is almost closed
     table[0, [1, 3]] = -1600.0  # and from state 0 to state 1 too

@@ -8,8 +8,15 @@ from fractions import Fraction
 import torch
 
 from seqstruct.ops.chains.naive import chain_total
+from seqstruct.ops.semiring import EntropySemiring, LogSemiring, MaxSemiring, RealSemiring
 
 INF = float("inf")
+OF_ALL = [  # semirings, and what they say of all structures of these scores
+    (LogSemiring(), lambda scores: scores.logsumexp(0)),
+    (RealSemiring(), lambda scores: scores.exp().sum()),
+    (MaxSemiring(), lambda scores: scores.max()),
+    (EntropySemiring(), lambda scores: torch.special.entr(scores.softmax(0)).sum()),
+]
 
 
 def draw(generator, B, N, C, spread=1.0, dtype=torch.float64):

@@ -14,6 +14,7 @@ from seqstruct.ops.trees import (
     spanning_log_partition,
     spanning_marginals,
 )
+from tests.ops.chains.enumeration import masks
 
 FORMS = {
     "projective": (projective_marginals, projective_log_partition),
@@ -21,11 +22,6 @@ FORMS = {
 }
 trees = pytest.mark.parametrize("form", FORMS)
 roots = pytest.mark.parametrize("single_root", [False, True])
-
-
-def padded(lengths, most, left):
-    places = torch.arange(most)
-    return torch.stack([places < most - n if left else places >= n for n in lengths])
 
 
 def of_chains(unary, edge, mask):
@@ -57,7 +53,7 @@ def with_gradients(found, leaves):
 def test_chains_are_those_of_pytorch(N, C, left, both, generator):
     unary, edge = (3 * torch.randn(x, generator=generator, dtype=torch.float64) for x in ((4, N, C), (4, N - 1, C, C)))
     unary[0, 0, 0] = -torch.inf if C > 1 else 0.0
-    mask = padded([N, N // 2, min(N, 1), 0], N, left)
+    mask = masks([N, N // 2, min(N, 1), 0], N, left)
     leaves = unary.requires_grad_(), edge.requires_grad_()
     for mask_or_none in (mask, None):
         found = both(lambda m=mask_or_none: of_chains(*leaves, m))
@@ -71,7 +67,7 @@ def test_chains_are_those_of_pytorch(N, C, left, both, generator):
 def test_trees_are_those_of_pytorch(form, n, left, single_root, both, generator):
     arcs = 2 * torch.randn(4, n + 1, n + 1, generator=generator, dtype=torch.float64)
     arcs[0, 1, n], arcs[1, 0, n] = -torch.inf, 40.0
-    mask, arcs = padded([n, n // 2, 1, 0], n, left), arcs.requires_grad_()
+    mask, arcs = masks([n, n // 2, 1, 0], n, left), arcs.requires_grad_()
     for mask_or_none in (mask, None):
         found = both(lambda m=mask_or_none: of_trees(form, arcs, m, single_root))
         torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.pushdown import PushdownTape, control_order, most_probable_run, pushdown_stack, reading_order
+from seqstruct.ops.pushdown import PushdownTape, most_probable_run, pushdown_stack, reading_order, step_order
 from seqstruct.ops.pushdown.naive import naive_readings, naive_tops
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, RealSemiring
 from tests.ops.pushdown.enumeration import readings as by_enumeration
@@ -64,7 +64,7 @@ def through_tape(kind, logits, pushed, bottom, weights, *, states, symbols):
     """Readings of a tape, and gradients of the log-weights, of the logarithms of pushed vectors, and of the bottom."""
     B, T, m = pushed.shape
     tape = kind(bottom.expand(B, -1), T, states=states, symbols=symbols, sigmoid=False)
-    order, places = control_order(states, symbols, m), reading_order(states, symbols, m)
+    order, places = step_order(states, symbols, m), reading_order(states, symbols, m)
     controls = torch.cat([logits, pushed.log()], 2)[..., order]
     readings, grads = torch.empty_like(weights), torch.empty_like(controls)
     for t in range(T):

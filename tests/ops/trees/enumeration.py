@@ -8,6 +8,8 @@ from functools import lru_cache
 
 import torch
 
+from tests.ops.chains.enumeration import masks
+
 
 def is_tree(heads):
     """Whether all words 1 .. n reach the root 0; heads[m - 1] is the head of word m."""
@@ -69,6 +71,11 @@ def trees_over(first, last):
     ]
 
 
+def split_spans(splits):
+    """The spans of two words or more of a tree, both ends inclusive."""
+    return {(first, last) for first, _, last in splits}
+
+
 def masked_everywhere(generator, n, mask):
     """Arcs of rows all trees of which carry the mask: into one word, into two; and arcs from the root alone."""
     arcs = draw_arcs(generator, 3, n)
@@ -93,7 +100,6 @@ def draw_arcs(generator, B, n, spread=1.0, dtype=torch.float64):
 
 def padding(lengths, n, left):
     """Mask B n, and per row the positions in the matrix of arcs that are real, the root's first."""
-    position, ends = torch.arange(n), torch.tensor(lengths).unsqueeze(1)
-    mask = (position < n - ends) if left else (position >= ends)
+    mask = masks(lengths, n, left)
     first = [n - length if left else 0 for length in lengths]
     return mask, [torch.tensor([0, *range(f + 1, f + length + 1)]) for f, length in zip(first, lengths, strict=True)]

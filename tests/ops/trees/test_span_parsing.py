@@ -9,10 +9,9 @@ from seqstruct.ops.trees.span_parsing import (
     right_branching,
     split_by_distances,
     split_by_span_scores,
-    split_spans,
     split_top_down,
 )
-from tests.ops.trees.enumeration import trees_over
+from tests.ops.trees.enumeration import split_spans, trees_over
 
 
 def every_tree(length):
