@@ -11,6 +11,11 @@ from tests.recipes.test_findings import RECIPES, finding, lines
 from tests.recipes.test_told import said
 
 
+def listed(values, form=".1f"):
+    *others, last = (format(abs(value), form) for value in values)
+    return f"{', '.join(others)} and {last}"
+
+
 def test_five_epochs_of_the_lineage_are_told_as_recorded():
     table = lines("nmt_lectures", "multi30k")
     found = {line.row: line for line in table if line.metric == "test_bleu"}
@@ -76,26 +81,20 @@ def test_the_lineage_is_told_as_the_records_have_it():
     text = said("nmt_lectures")
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     models = ("Transformer", "RNNsearch", "Luong general", "RNN encoder-decoder")
-    score = [f"{found[row, 'test_tokenized_bleu_lowercased'].mean:.1f}" for row in models]
-    of_convolutions = [{metric: line.values[seed] for (row, metric), line in found.items() if row == "ConvS2S"}
-                       for seed in (1, 2)]  # fmt: skip
-    score.insert(1, "{:.1f} and {:.1f}".format(*(at["test_tokenized_bleu_lowercased"] for at in of_convolutions)))
-    for at, row in ((2, "RNNsearch"), (3, "Luong general"), (4, "GNMT")):
-        values = found[row, "test_tokenized_bleu_lowercased"].values
-        score[at] = "{:.1f} and {:.1f}".format(*(values[seed] for seed in (1, 2)))
-    seeds = found["Transformer", "test_tokenized_bleu_lowercased"].values
-    score[0] = "{:.1f}, {:.1f} and {:.1f}".format(*seeds.values())
-    told = "Transformer has {}, ConvS2S {}, RNNsearch {}, Luong general {} and GNMT {};".format(*score)
-    assert told in text and set(seeds) == {1, 2, 3}
-    both = {metric: [at[f"test_{metric}"] for at in of_convolutions]
-            for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")}  # fmt: skip
-    told = "{:.1f} and {:.1f} ahead in BLEU (p {:.2f} and {:.2f}), {:.1f} and {:.1f} behind in chrF (p {:.2f} and "
-    told += "{:.2f}), RNNsearch"
-    behind = (-value for value in both["chrf_difference"])
-    assert told.format(*both["bleu_difference"], *both["bleu_p"], *behind, *both["chrf_p"]) in text
-    for seed, at in enumerate(of_convolutions, 1):
-        less = found["Transformer", "test_bleu"].values[seed] - at["test_bleu"] + at["test_bleu_difference"]
+    five = "Transformer", "ConvS2S", "RNNsearch", "Luong general", "GNMT"
+    score = {row: list(found[row, "test_tokenized_bleu_lowercased"].values.values()) for row in five}
+    told = "Transformer has {}, ConvS2S {}, RNNsearch {}, Luong general {} and GNMT {};"
+    assert told.format(*map(listed, score.values())) in text
+    assert [len(values) for values in score.values()] == [3, 3, 2, 2, 2]
+    ahead, p, behind, chrf_p = ([found["ConvS2S", f"test_{metric}"].values[seed] for seed in (1, 2, 3)] for metric in (
+        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))  # fmt: skip
+    told = f"{listed(ahead)} ahead in BLEU (p {listed(p, '.2f')}), {listed(behind)} behind in chrF (p "
+    assert f"{told}{listed(chrf_p, '.2f')}), RNNsearch" in text and min(ahead) > 0 > max(behind)
+    *of_other, again = (found["Transformer", "test_bleu"].values[seed] - found["ConvS2S", "test_bleu"].values[seed] + gain
+                        for seed, gain in enumerate(ahead, 1))  # fmt: skip
+    for less in of_other:
         assert f"have {less:.1f} BLEU less than those of the same seeds that the table averages." in text
+    assert again == pytest.approx(0, abs=1e-9)
     later = tuple(f"Luong {score}" for score in ("dot", "location", "concat", "local-m", "local-p"))
     later += "Sutskever, source not reversed", "decoder performer", "decoder t2r", "Transformer, words"
     later += "decoder lsh", "decoder lsh(buckets=2)", "decoder gated_delta", "decoder superposition_stack"
