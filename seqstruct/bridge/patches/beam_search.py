@@ -5,6 +5,10 @@
 * Hypotheses of one sentence read the same source, so a new order of hypotheses within sentences leaves alone what
   depends on the source only: encoder outputs, and the memories of cross attention.
 
+What a sentence becomes does not depend on those beside it: a limit that a source's length sets (--max-len-a,
+--match-source-len) is of that source, where upstream takes the longest of the batch, and the least length holds from a
+sentence's own prefix on.
+
 The first applies to plain beam search without prefixes, forbidden symbols or n-grams or a language model beside; others
 are searched as upstream does.  Candidates of exactly equal score may come in another order.  What differs is the
 attention of an ensemble in which some models have none: upstream divides that of the others by the number of all.
@@ -63,12 +67,15 @@ class CandidateModel(EnsembleModel):
 
     owners: rows, the sentence of the batch that each row of the encoder's output belongs to; None before they are
     repeated for the beam.
+    limits: of each sentence of the batch, symbols before its end, which is `eos`; None where all have one limit.
     """
 
     def __init__(self, models: Any):
         super().__init__(models)
         self.candidates: Candidates | None = None
         self.owners: Tensor | None = None
+        self.limits: Tensor | None = None
+        self.eos: int | None = None
         self.alone = [] if self.models_size == 1 else [EnsembleModel([model]) for model in models]
         for model in self.alone:
             model.has_incremental = self.has_incremental
@@ -82,6 +89,10 @@ class CandidateModel(EnsembleModel):
     ) -> tuple[Tensor, Tensor | None]:
         """Log-probabilities rows K of the candidates or rows N of the vocabulary, and attention rows S or None."""
         scores, attention = self._scored(tokens, encoder_outs, incremental_states, temperature)
+        ending = self.ending(tokens.size(1) - 1)
+        if ending is not None and bool(ending.any()):
+            symbols = torch.arange(scores.size(1), device=scores.device)
+            scores = scores.masked_fill(ending[:, None] & symbols.ne(self.eos), -torch.inf)
         if self.candidates is None or not self.candidates.count:
             return scores, attention
         special, others = scores.split([self.candidates.special, scores.size(1) - self.candidates.special], 1)
@@ -102,6 +113,10 @@ class CandidateModel(EnsembleModel):
         scores = torch.stack([scores for scores, _ in found]).logsumexp(0) - math.log(self.models_size)
         attentions = [attention for _, attention in found if attention is not None]
         return scores, torch.stack(attentions).mean(0) if attentions else None
+
+    def ending(self, step: int) -> Tensor | None:
+        """Whether nothing but the end may come at a step, rows bool; None where there are no limits of sentences."""
+        return None if self.limits is None else self.limits[self.owners] <= step
 
     def reorder_encoder_out(self, encoder_outs: Any, new_order: Tensor) -> Any:
         """Rows new_order of the encoders' outputs, the very same where no row changes its sentence."""
@@ -157,8 +172,13 @@ class BeamSearchGenerator(SequenceGenerator):
 
         Raises ValueError on one that the model does not have at its output.
         """
+        ending = self.model.ending(step)
+        if ending is not None:
+            prefix_tokens = prefix_tokens.masked_fill(ending[::beam_size, None], self.pad)
         lprobs, *others = super()._prefix_tokens(step, lprobs, scores, tokens, prefix_tokens, beam_size)
         given = prefix_tokens[:, step]
+        if step < self.min_len:
+            lprobs[given.eq(self.pad).repeat_interleave(beam_size), self.eos] = -torch.inf
         there = lprobs[::beam_size].gather(1, given[:, None])[:, 0]  # of first hypotheses, which have the prefix
         missing = given[given.ne(self.pad) & there.eq(-torch.inf)]
         if len(missing):
@@ -166,6 +186,29 @@ class BeamSearchGenerator(SequenceGenerator):
         if isinstance(self.search, Sampling):
             lprobs = lprobs.clamp(min=LEAST).where(lprobs.gt(-torch.inf), lprobs)
         return lprobs, *others
+
+    def is_finished(self, step: int, unfin_idx: int, max_len: int, *rest: Any) -> bool:
+        """Also at the limit of the sentence's own source."""
+        ending = self.model.ending(step)
+        ended = ending is not None and bool(ending[unfin_idx * self.beam_size])
+        return super().is_finished(step, unfin_idx, step if ended else max_len, *rest)
+
+    def _limits(self, net_input: dict[str, Tensor]) -> Tensor | None:
+        """Of each sentence, B long, from its tokens, end included; None where lengths of sources set no limit.
+
+        Raises ValueError if one is below the least length.
+        """
+        tokens = net_input.get("src_tokens")
+        if not (self.max_len_a or self.match_source_len) or tokens is None or tokens.dim() != 2:
+            return None
+        lengths = tokens.ne(self.pad).sum(1)
+        limits = lengths
+        if not self.match_source_len:
+            limits = (self.max_len_a * lengths.double() + self.max_len_b).long().clamp(max=self.max_len - 1)
+        if len(limits) and int(limits.min()) < self.min_len:
+            raise ValueError(f"--min-len {self.min_len}: a source of {int(lengths.min())} tokens is translated by "
+                             f"{int(limits.min())} at most (--max-len-a, --max-len-b, --match-source-len)")
+        return limits
 
     def _generate(
         self, sample: dict[str, Any], prefix_tokens: Tensor | None = None, constraints: Tensor | None = None,
@@ -176,6 +219,7 @@ class BeamSearchGenerator(SequenceGenerator):
                      self.token_indices_to_suppress)  # fmt: skip
         if constraints is None and self.search.supports_constraints:
             raise ValueError("--constraints needs words for each sentence, which fairseq-interactive alone reads")
+        self.model.limits, self.model.eos = self._limits(sample["net_input"]), self.eos
         whole = self.vocab_size
         if isinstance(self.search, CandidateSearch) and all(obstacle is None for obstacle in obstacles):
             candidates = self.search.candidates
@@ -186,6 +230,6 @@ class BeamSearchGenerator(SequenceGenerator):
             return super()._generate(sample, prefix_tokens, constraints, *rest, **named)
         finally:
             self.vocab_size = whole
-            self.model.candidates = None
+            self.model.candidates = self.model.limits = None
             if isinstance(self.search, CandidateSearch):
                 self.search.candidates.symbols = None

@@ -1,10 +1,12 @@
-"""What fairseq gets wrong in diverse beam search, where references are scored by ensembles or aligned, and options of
-decoding that it takes where they do nothing."""
+"""What fairseq gets wrong in diverse beam search, with n-grams that may not come again, where references are scored by
+ensembles or aligned, and options of decoding that it takes where they do nothing."""
 
 from __future__ import annotations
 
 from typing import Any, Callable
 
+import torch
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.search import DiverseBeamSearch
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks.fairseq_task import FairseqTask
@@ -30,6 +32,25 @@ def step(
             self.sentences = original_batch_idxs
         original_batch_idxs = original_batch_idxs[:, None].eq(self.sentences).long().argmax(1)
     return original(self, step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+
+
+@patch(NGramRepeatBlock, "forward")
+def block_repeated(
+    _: Callable, self: NGramRepeatBlock, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
+) -> Tensor:
+    """--no-repeat-ngram-size does nothing on a CPU: n-grams are looked for behind the end of what was generated.
+
+    Log-probabilities rows N after `step` symbols of tokens rows L, whose first is none of them; a row that would have
+    no symbol left, as where a prefix repeats itself, stays as it is.
+    """
+    length = self.no_repeat_ngram_size
+    if step < length:
+        return lprobs
+    found = tokens[:, 1 : step + 1].unfold(1, length, 1)  # rows step-length+1 length
+    again = found[..., :-1].eq(tokens[:, None, step + 2 - length : step + 1]).all(2)
+    rows, places = again.nonzero(as_tuple=True)
+    blocked = lprobs.index_put((rows, found[rows, places, -1]), lprobs.new_tensor(-torch.inf))
+    return torch.where(blocked.gt(-torch.inf).any(1, keepdim=True), blocked, lprobs)
 
 
 class _Attending:

@@ -98,6 +98,53 @@ def test_a_prefix_that_cannot_come_out_is_refused(search: Any):
     assert [[h["tokens"][:2].tolist() for h in hypotheses] for hypotheses in found[1:]] == [[[7, 6]] * 2, [[8, 9]] * 2]
 
 
+LIMITS = [{"max_len_a": 1.0, "max_len_b": 1}, {"max_len_a": 0.5, "max_len_b": 1.5}, {"match_source_len": True}]
+
+
+def assert_same_alone(models: list[Any], sample: dict[str, Any], prefix: Tensor | None, **options: Any) -> list[int]:
+    """That a batch finds what its sentences find one by one; the lengths of the best."""
+    together = BeamSearchGenerator(models, DICTIONARY, **options).generate(models, sample, prefix_tokens=prefix)
+    tokens = sample["net_input"]["src_tokens"]
+    for row, hypotheses in enumerate(together):
+        one = tokens[row, tokens[row].ne(DICTIONARY.pad())][None]
+        first = None if prefix is None else prefix[row, prefix[row].ne(DICTIONARY.pad())][None]
+        net_input = {"src_tokens": one, "src_lengths": torch.tensor([one.size(1)])}
+        alone = BeamSearchGenerator(models, DICTIONARY, **options).generate(
+            models, {"net_input": net_input}, prefix_tokens=first)[0]  # fmt: skip
+        assert [h["tokens"].tolist() for h in hypotheses] == [h["tokens"].tolist() for h in alone]
+        for mine, other in zip(hypotheses, alone, strict=True):
+            torch.testing.assert_close(mine["score"], other["score"], rtol=1e-5, atol=1e-5)
+    return [len(hypotheses[0]["tokens"]) for hypotheses in together]
+
+
+@pytest.mark.parametrize("prefix", [None, [[5, 9, 6, 4], [6, 7, 8, 5], [7, 1, 1, 1], [4, 5, 1, 1]]], ids=["", "prefix"])
+@pytest.mark.parametrize("beam", [1, 3, 13])
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+def test_a_sentence_ends_by_the_length_of_its_own_source(limits: dict[str, Any], beam: int, prefix: Any):
+    models = [recurrent(7, cross_attention="luong"), transformer(4, "softmax")]
+    for search in (None, DiverseBeamSearch(DICTIONARY, 1, 0.5)):
+        given = None if prefix is None else torch.tensor(prefix)
+        lengths = assert_same_alone(models, batch(), given, beam_size=beam, unk_penalty=9.0, search_strategy=search,
+                                    **limits)  # fmt: skip
+        assert len(set(lengths)) > 1
+
+
+def test_a_least_length_above_the_limit_of_a_sentence_is_refused():
+    models = [recurrent(7, cross_attention="luong")]
+    generator = BeamSearchGenerator(models, DICTIONARY, beam_size=2, min_len=4, max_len_a=1.0, max_len_b=1)
+    with pytest.raises(ValueError, match="min-len 4: a source of 1 tokens is translated by 2 at most"):
+        generator.generate(models, batch())
+
+
+def test_the_least_length_holds_beside_longer_prefixes():
+    model = small_language_model(DICTIONARY).eval()
+    with torch.no_grad():
+        model.decoder.output_projection.weight[DICTIONARY.eos()] *= 30
+    prefix = torch.tensor([[5, 1, 1, 1], [7, 8, 6, 4], [8, 9, 1, 1]])
+    sample = {"net_input": {"src_tokens": prefix, "src_lengths": prefix.ne(1).sum(1)}}
+    assert min(assert_same_alone([model], sample, prefix, beam_size=3, max_len_b=9, min_len=4)) > 4
+
+
 def test_a_language_model_of_other_words_is_refused():
     model, other = recurrent(7, cross_attention="luong"), dictionary_of("zyxwvutsrqponmlkjihgfedcba")
     with pytest.raises(ValueError, match="--lm-path: expected a language model of the target dictionary"):

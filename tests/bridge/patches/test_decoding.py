@@ -9,6 +9,7 @@ import torch
 from fairseq.search import DiverseBeamSearch
 from fairseq.sequence_scorer import SequenceScorer
 
+from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
 from tests.bridge.patches.test_beam_search import DICTIONARY, batch, recurrent, transformer
 
 ATTENTIVE = {"cross_attention": "luong"}
@@ -26,6 +27,24 @@ def test_groups_are_compared_whatever_the_numbers_of_sentences(generator: torch.
         found.append([part for step in scores for part in step])
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
+
+
+def test_ngrams_do_not_come_again() -> None:
+    models = [recurrent(3, **ATTENTIVE)]
+
+    def ngrams(length: int, blocked: int, **options: Any) -> list[list[tuple[int, ...]]]:
+        generator = BeamSearchGenerator(models, DICTIONARY, beam_size=3, max_len_b=20, min_len=20,
+                                        no_repeat_ngram_size=blocked)  # fmt: skip
+        found = [h["tokens"].tolist() for hypotheses in generator.generate(models, batch(), **options)
+                 for h in hypotheses]  # fmt: skip
+        assert len(found) == 12
+        return [list(zip(*(tokens[i:] for i in range(length)), strict=False)) for tokens in found]
+
+    for length in (1, 2, 3):
+        assert not all(len(set(found)) == len(found) for found in ngrams(length, 0))
+        assert all(len(set(found)) == len(found) for found in ngrams(length, length))
+    prefix = torch.tensor([[5, 9, 5, 9]] * 4)
+    assert all(found[:4] == [(5,), (9,), (5,), (9,)] for found in ngrams(1, 2, prefix_tokens=prefix))
 
 
 def scored(models: list[Any], aligned: Any = False) -> list[dict[str, Any]]:
