@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairseq.optim.lr_scheduler import FairseqLRScheduler
+
 BATCHES = {"train_step", "valid_step", "inference_step"}
 
 
@@ -52,6 +54,14 @@ def _no_architecture(error: BaseException, frames: list[Frame]) -> str | None:
     if isinstance(error, KeyError):
         return "give --task, such as --task translation or --task language_modeling"
     return "give --arch, the model; `seqstruct list` names those of this package" if not str(error) else None
+
+
+def _no_such_part(error: BaseException, frames: list[Frame]) -> str | None:
+    """An optimizer, schedule and so on by a name of hydra's, which nothing checks."""
+    if not isinstance(error, KeyError) or not frames[-1].within("fairseq/registry.py", "build_x"):
+        return None
+    found = frames[-1].variables
+    return f"no {found['registry_name']} is called {found['choice']}; there are: {', '.join(sorted(found['REGISTRY']))}"
 
 
 def _no_split(error: BaseException, frames: list[Frame]) -> str | None:
@@ -164,6 +174,17 @@ def _resumed(frames: list[Frame]) -> str | None:
     return f"{config.checkpoint.save_dir}/{path}" if path == "checkpoint_last.pt" else path
 
 
+def _other_schedule(error: BaseException, frames: list[Frame]) -> str | None:
+    """A checkpoint's state of another schedule lacks what this one keeps."""
+    config = _configuration(frames)
+    loads = next((frame for frame in frames if frame.within("fairseq/trainer.py", "load_checkpoint")), None)
+    reads = frames[-1].function == "load_state_dict" and isinstance(frames[-1].variables["self"], FairseqLRScheduler)
+    if not isinstance(error, KeyError) or not reads or config is None or loads is None:
+        return None
+    return (f"{loads.variables['filename']} was trained with another schedule than --lr-scheduler "
+            f"{config.lr_scheduler._name}: give that one, or --reset-lr-scheduler")
+
+
 def _together(error: BaseException, frames: list[Frame]) -> str | None:
     """Parts that do not fit, found when they are built or meet their first batch."""
     if not isinstance(error, (AttributeError, KeyError, TypeError)) or isinstance(error, AssertionError):
@@ -194,7 +215,7 @@ def _configuration(frames: list[Frame]) -> Any:
 
 
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
-    _no_batch_size, _no_architecture, _no_split, _damaged_data, _beyond_the_table, _no_such_metric, _no_language_model,
-    _not_a_literal, _no_such_task_option, _no_processes, _half_without_a_gpu, _unused_parameters, _other_optimizer,
-    _together,
+    _no_batch_size, _no_architecture, _no_such_part, _no_split, _damaged_data, _beyond_the_table, _no_such_metric,
+    _no_language_model, _not_a_literal, _no_such_task_option, _no_processes, _half_without_a_gpu, _unused_parameters,
+    _other_optimizer, _other_schedule, _together,
 )  # fmt: skip

@@ -19,6 +19,7 @@ from types import TracebackType
 
 import fairseq
 import torch
+from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 import seqstruct
@@ -68,7 +69,7 @@ def _is_meant(error: BaseException) -> bool:
 
     Its compiled code, whose assertions are such too, has file names from its root.
     """
-    if isinstance(error, (OSError, OmegaConfBaseException, KeyboardInterrupt)):
+    if isinstance(error, (OSError, OmegaConfBaseException, HydraException, KeyboardInterrupt)):
         return True
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
@@ -106,7 +107,8 @@ def _line(error: BaseException) -> str:
         return text.splitlines()[-1]
     text = " ".join(text.split("\n\n")[0].split())
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
-    tells = isinstance(error, (ValueError, OSError, AssertionError)) or kind in (Exception, RuntimeError)
+    telling = (ValueError, OSError, AssertionError, HydraException)
+    tells = isinstance(error, telling) or kind in (Exception, RuntimeError)
     return text if tells and text else f"{kind.__name__}: {text}".removesuffix(": ")
 
 

@@ -34,6 +34,9 @@ HYDRA = (
     "+model={_name:structured_transformer,encoder_layers:1} lr_scheduler=fixed dataset.batch_size=20 "
     "optimization.max_update=1 checkpoint.save_dir=runs/new"
 )
+INTERVALS = (
+    "--log-interval", "--validate-interval", "--save-interval", "--keep-interval-updates-pattern", "--update-freq"
+)  # fmt: skip
 PAIR = "pairs names no pair of languages".replace("pairs", "{}")
 FOREIGN = "{}: expected a fairseq checkpoint with a 'model' entry"
 OTHER_OPTIMIZER = "mt.pt was trained with other parameters, so its optimizer does not fit"
@@ -46,6 +49,7 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (TRAIN, {"--batch-size 20": "--batch-size 0"}, "--batch-size is 1 or more, not 0"),
     (TRAIN, {"--batch-size 20": "--max-tokens -5"}, "--max-tokens is 1 or more, not -5"),
     (TRAIN, {"--batch-size 20": "--max-tokens 2"}, "Sentences lengths should not exceed max_tokens=2"),
+    *((TRAIN, {"pairs": f"pairs {flag} 0"}, f"{flag} is 1 or more, not 0") for flag in INTERVALS),
     (TRAIN, {"pairs": "absent"}, "absent: No such file or directory"),
     (TRAIN, {"pairs": "short"}, "short: Not a directory"),
     (TRAIN, {"pairs": "empty"}, PAIR.format("empty")),
@@ -85,6 +89,8 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
      f"{OTHER_OPTIMIZER}: give --reset-optimizer, or --finetune-from-model mt.pt and another --save-dir"),
     (TRAIN, {"pairs": "pairs --share-all-embeddings --restore-file mt.pt --encoder-kv-heads 1", "update 1": "update 2"},
      f"{OTHER_OPTIMIZER}: give"),
+    (TRAIN, {"pairs": "pairs --share-all-embeddings --restore-file mt.pt --lr-scheduler inverse_sqrt"},
+     "mt.pt was trained with another schedule than --lr-scheduler inverse_sqrt: give that one, or --reset-lr-sched"),
     (TRAIN, {"structured_transformer": "transformer", "pairs": "pairs --restore-file mt.pt"},
      "mt.pt: the checkpoint is of another architecture: it lacks "),
     (TRAIN, {"structured_transformer": "joint_parser", TINY: ""},
@@ -145,6 +151,9 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (HYDRA, {"dataset.batch_size=20": ""}, "give the size of batches"),
     (HYDRA, {"task.data=pairs": "task.data=mixed"}, "mixed: a token has the index 16"),
     (HYDRA, {"structured_transformer": "telepathy"}, "no model is called telepathy"),
+    (HYDRA, {"optimizer=adam": "optimizer=adam optimizer._name=telepathy"},
+     "no optimizer is called telepathy; there are: "),
+    (HYDRA, {"dataset.batch_size": "dataset.batch"}, "seqstruct: Could not override 'dataset.batch'."),
     (HYDRA, {"encoder_layers": "encoder_layer"}, "Key 'encoder_layer' not in 'StructuredTransformerModelConfig'"),
 ]  # fmt: skip
 

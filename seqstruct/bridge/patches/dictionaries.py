@@ -1,8 +1,9 @@
 """Models and dictionaries that belong together: a digest of both dictionaries in every checkpoint, checked on loading.
 
-fairseq loads a checkpoint into whatever dictionaries the task has, and an ensemble into those of the first: where the
-sizes agree, each index then silently means another word.  Checkpoints without digests (of fairseq without this package)
-are compared by the dictionary files of the folder that they were trained on, as long as those are there.
+fairseq loads a checkpoint into whatever dictionaries the task has, in training too, and an ensemble into those of the
+first: where the sizes agree, each index then silently means another word.  Checkpoints of translation without digests
+(of fairseq without this package) are compared by the dictionary files of the folder that they were trained on, as long
+as those are there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Callable, Sequence
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.file_io import PathManager
+from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
@@ -30,8 +32,8 @@ def digest(dictionary: Dictionary) -> str:
 
 
 def digests(task: Any) -> dict[str, str] | None:
-    """Of source and target of a translation task; None for other tasks."""
-    if not isinstance(task, TranslationTask):
+    """Of source and target of a task of translation or language modeling; None for other tasks."""
+    if not isinstance(task, (TranslationTask, LanguageModelingTask)):
         return None
     return {"source": digest(task.source_dictionary), "target": digest(task.target_dictionary)}
 
@@ -55,6 +57,14 @@ def save_checkpoint(save: Callable, self: Trainer, filename: str, extra_state: d
     return save(self, filename, extra_state if found is None else {**extra_state, KEY: found})
 
 
+@patch(Trainer, "load_checkpoint")
+def load_checkpoint(load: Callable, self: Trainer, filename: str, *rest: Any, **named: Any) -> Any:
+    """A run goes on, and a model is tuned, over data of another dictionary without a word."""
+    extra_state = load(self, filename, *rest, **named)
+    _check_task(filename, mapped(filename), self.task)
+    return extra_state
+
+
 def check_ensemble(filenames: Sequence[str], task: Any) -> None:
     """Raise ValueError if the checkpoints, or a checkpoint and the task, have unlike dictionaries.
 
@@ -63,10 +73,8 @@ def check_ensemble(filenames: Sequence[str], task: Any) -> None:
     first: tuple[str, dict[str, str]] | None = None
     for filename in map(str, filenames):
         state = mapped(filename)
-        recorded = ((state or {}).get("extra_state") or {}).get(KEY)
-        if state is not None and isinstance(task, TranslationTask):
-            _check_task(filename, state, recorded, task)
-        found = recorded or _of_folder(state)
+        _check_task(filename, state, task)
+        found = _recorded(state) or _of_folder(state)
         if found is None:
             continue
         if first is None:
@@ -77,15 +85,22 @@ def check_ensemble(filenames: Sequence[str], task: Any) -> None:
                                  "ensemble share both")
 
 
-def _check_task(filename: str, state: dict[str, Any], recorded: dict[str, str] | None, task: TranslationTask) -> None:
-    expected = digests(task)
+def _check_task(filename: str, state: dict[str, Any] | None, task: Any) -> None:
+    expected, recorded = digests(task), _recorded(state)
+    if state is None or expected is None:
+        return
     for side, part in zip(SIDES, ("encoder", "decoder"), strict=True):
         size = len(getattr(task, f"{side}_dictionary"))
         rows = (state.get("model") or {}).get(f"{part}.embed_tokens.weight")
         other = recorded is not None and recorded[side] != expected[side]
-        if other or (recorded is None and rows is not None and len(rows) != size):
+        fewer = recorded is None and isinstance(task, TranslationTask) and rows is not None and len(rows) != size
+        if other or fewer:
             raise ValueError(f"{filename} was trained with another {side} dictionary than the data folder has "
                              f"({size} symbols there)")
+
+
+def _recorded(state: dict[str, Any] | None) -> dict[str, str] | None:
+    return ((state or {}).get("extra_state") or {}).get(KEY)
 
 
 def _of_folder(state: dict[str, Any] | None) -> dict[str, str] | None:

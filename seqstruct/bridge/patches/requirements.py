@@ -14,12 +14,17 @@ from fairseq import criterions, models, tasks
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
+from fairseq.trainer import Trainer
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from seqstruct.bridge.options import spelled
 from seqstruct.bridge.patches.patch import patch
 
 AT_LEAST_1 = re.compile(r"(^|_)(embed_dim|attention_heads|input_dim|output_dim|positions|tokens_per_sample)$")
+INTERVALS = {
+    "common": ("log_interval",), "dataset": ("validate_interval",), "optimization": ("update_freq",),
+    "checkpoint": ("save_interval", "keep_interval_updates_pattern"),
+}  # fmt: skip
 PROBABILITY = re.compile(r"(^|_)(dropout|layerdrop)$")
 
 
@@ -127,6 +132,16 @@ def setup_task(setup: Callable, cfg: Any, **named: Any) -> Any:
             raise ValueError(f"{folder} names no pair of languages, as train.de-en.de.idx does: give --source-lang "
                              f"and --target-lang, another folder, or another task than {name}") from error
         raise
+
+
+@patch(Trainer, "__init__")
+def initialize(original: Callable, self: Trainer, cfg: Any, *rest: Any, **named: Any) -> None:
+    """An interval of 0, as if never, is divided by."""
+    for section, options in INTERVALS.items():
+        for option in options:
+            if cfg[section][option] in (0, [0]):
+                raise ValueError(f"{spelled(option)} is 1 or more, not 0")
+    original(self, cfg, *rest, **named)
 
 
 @patch(FairseqTask, "filter_indices_by_size")

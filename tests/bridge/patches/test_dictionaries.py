@@ -8,7 +8,8 @@ from fairseq.data import Dictionary
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.patches.dictionaries import KEY, digest
-from tests.models.front_door import fairseq
+from tests.models.front_door import binarize, fairseq, sizes
+from tests.models.reversals import train
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +60,25 @@ def test_checkpoints_of_fairseq_alone_are_told_apart_by_their_folders(models: di
         (tmp_path / "bin" / path.name).write_bytes(path.read_bytes() + more.encode())
     with pytest.raises(ValueError, match=r"another source dictionary than the data folder has \(17 symbols there\)"):
         generate(tmp_path / "bin", paths[0])
+
+
+@pytest.mark.training
+@pytest.mark.parametrize("option", ["--restore-file", "--finetune-from-model"])
+def test_training_goes_on_over_the_same_dictionaries(models: dict[Path, Path], option: str, tmp_path: Path) -> None:
+    (data, one), (other, _) = models.items()
+    options = (option, one, "--max-update", 5)
+    assert train(data, tmp_path / "same", "rnn", *options).is_file()
+    with pytest.raises(ValueError, match=f"{one} was trained with another source dictionary than the data folder has"):
+        train(other, tmp_path / "other", "rnn", *options)
+
+
+@pytest.mark.training
+def test_language_models_belong_to_a_dictionary(reversals: Path, reordered: Path, tmp_path: Path) -> None:
+    other = binarize(reordered / "text", tmp_path / "lm", only=".de")
+    task = ["--task", "language_modeling", "--tokens-per-sample", 8, "--batch-size", 20]
+    fairseq("train", reversals / "lm", *task, "--arch", "structured_transformer_lm", *sizes("decoder"), "--optimizer",
+            "adam", "--max-update", 1, "--disable-validation", "--save-dir", tmp_path)  # fmt: skip
+    evaluate = [*task, "--path", tmp_path / "checkpoint_last.pt"]
+    assert "Perplexity" in fairseq("eval-lm", reversals / "lm", *evaluate)
+    with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
+        fairseq("eval-lm", other, *evaluate)
