@@ -35,7 +35,7 @@ def executed(source: Path) -> nbformat.NotebookNode:
         NotebookClient(
             notebook, timeout=SECONDS, coalesce_streams=True, resources={"metadata": {"path": folder}},
             extra_arguments=["--log-level=ERROR"],
-        ).execute(env=environment)  # fmt: skip
+        ).execute(env=environment)
     return notebook
 
 

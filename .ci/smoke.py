@@ -41,7 +41,7 @@ def first_of_each_family(found: Sequence[Script]) -> set[Path]:
 EXACT = {
     "%", "BLEU", "bits", "chrF2", "nats", "nats per symbol", "perplexity", "parameters", "tokens", "types", "words",
     "sentences", "rate", "squared kernel",
-}  # fmt: skip
+}
 UNSEEDED = {"validation_perplexity_before"}  # fairseq-eval-lm draws what a checkpoint lacks without a seed
 
 
@@ -69,7 +69,7 @@ def run(script: Script, paste: bool) -> str:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         for cell in text.stdout.split("\n\n"):
             pasted = subprocess.run(["bash", "-e"], input=cell, capture_output=True, text=True, check=False,
-                                    env={**os.environ, "PATH": path})  # fmt: skip
+                                    env={**os.environ, "PATH": path})
             if pasted.returncode:
                 return f"pasted: {pasted.stdout[-1500:]}{pasted.stderr[-1500:]}"
         ours, theirs = numbers(Path(runs, "a")), numbers(Path(runs, "b"))

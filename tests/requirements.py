@@ -17,7 +17,7 @@ def keyword(name):
 def parse(requirements):
     """{name: (relation, version)} of requirements such as "torch>=2.13"; names as written."""
     return {name: (relation, version) for name, relation, version in
-            (re.fullmatch(r"([\w-]+)(==|>=)([\d.]+)(?:; .*)?", line).groups() for line in requirements)}  # fmt: skip
+            (re.fullmatch(r"([\w-]+)(==|>=)([\d.]+)(?:; .*)?", line).groups() for line in requirements)}
 
 
 REQUIRED = parse(keyword("install_requires"))

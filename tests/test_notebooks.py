@@ -26,7 +26,7 @@ of_each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 def codes(path):
     return ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"]
-            if cell["cell_type"] == "code"]  # fmt: skip
+            if cell["cell_type"] == "code"]
 
 
 def test_all_stand_in_the_site():
@@ -72,7 +72,7 @@ def made_up(*cells):
     return nbformat.v4.new_notebook(cells=[
         nbformat.v4.new_markdown_cell(text) if text.startswith("# ") else nbformat.v4.new_code_cell(text)
         for text in cells
-    ])  # fmt: skip
+    ])
 
 
 def test_a_notebook_becomes_a_page_with_its_pictures():

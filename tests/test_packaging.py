@@ -153,7 +153,7 @@ def tracked():
 def test_the_sdist_holds_what_git_tracks(archives):
     generated = {"PKG-INFO", "setup.cfg"}
     held = {name: data for name, data in archives[0].items()
-            if name not in generated and not name.startswith("seqstruct.egg-info/")}  # fmt: skip
+            if name not in generated and not name.startswith("seqstruct.egg-info/")}
     assert held == tracked()
 
 

@@ -111,7 +111,7 @@ def test_what_the_front_page_says_is_not_reproduced_is_not():
     brown = results("peng_thesis", "6.3-stand-in")
     assert sorted(order, key=lambda row: brown[row, "test_perplexity"].mean) != order
     averages = [line for (row, metric), line in results("structured_attention", "4").items()
-                if row.startswith("average") and metric == "test_accuracy"]  # fmt: skip
+                if row.startswith("average") and metric == "test_accuracy"]
     short = sorted(line.published - line.best for line in averages)
     assert f"on bAbI all models are below theirs, by {short[0]:.1f} to {short[-1]:.1f} points" in text
     assert "on short ListOps three seeds tell no other attention from softmax" in text
@@ -119,7 +119,7 @@ def test_what_the_front_page_says_is_not_reproduced_is_not():
     fixed = results("peng_thesis", "6.5-skip-gram")
     assert all(fixed[f"{corpus} RRNN(F), skip-gram", "test_accuracy"].p_value < 0.05 for corpus in ("SST", "subj"))
     accuracy = {row: line for (row, metric), line in results("peng_thesis", "4.5-stand-in").items()
-                if metric == "test_accuracy"}  # fmt: skip
+                if metric == "test_accuracy"}
     others = [line for line in accuracy.values() if line.kind != "baseline" and line.row != "ListOps Transformer"]
     assert len(others) == 10 and all(len(line.values) == 3 and line.p_value > 0.05 for line in others)
 

@@ -50,7 +50,7 @@ def run(folder: Path, *words: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *here, *words, folder], cwd=folder, env=environment,
         capture_output=True, text=True,
-    )  # fmt: skip
+    )
     return done.stdout
 
 

@@ -212,7 +212,7 @@ def flash_cases(
                 [*leaves, gate]),
         f"gsa, {SLOTS} slots": (half(fla.chunk_gsa, *leaves, lambda: -torch.expm1(slot_decay()), slot_decay),
                                 [*leaves, slots]),
-    }  # fmt: skip
+    }
     return {f"flash-linear-attention, {name}, bfloat16": case for name, case in cases.items()}
 
 

@@ -44,7 +44,7 @@ COMPARISONS = (
                         ("segmentation attention", "segmentation"),
                         ("GRU, additive", "GRU, additive, previous state"))
       for other, theirs in (("fairseq", "fairseq lstm"), ("JoeyNMT", "JoeyNMT"))),
-)  # fmt: skip
+)
 FRONT = {  # those of README.md, beside the one that is slowest of all
     ("marginals of chains, both passes", "torch-struct"), ("marginals of projective trees, both passes", "supar"),
     ("marginals of all trees, both passes", "torch-struct"), ("log-partition of brackets, both passes", "torch-struct"),
@@ -54,11 +54,11 @@ FRONT = {  # those of README.md, beside the one that is slowest of all
     ("abc_mlp, 128 slots, an encoder's layer", "fused softmax"),
     ("training step: Luong's, general, input feeding", "fairseq"),
     ("training step: GRU, additive", "fairseq"), ("training step: Luong's, general, input feeding", "JoeyNMT"),
-}  # fmt: skip
+}
 TIME = {  # the column of the time that counts
     "inference": 3, "distributions": 4, "rational": 4, "parsing": 2, "attention": 3, "decode": 2, "encode": 2,
     "translation": 3, "beam search": 2,
-}  # fmt: skip
+}
 BY_LENGTH = ("attention", "decode")  # where the order turns with the length
 
 
@@ -69,7 +69,7 @@ def summary(text: str, front: bool = False) -> str:
     Raises ValueError if nothing was measured at all.
     """
     found = {(ours, other): [_ratios(text, section + end, section, own, theirs) for end in ("", OWN)]
-             for ours, other, section, own, theirs in COMPARISONS}  # fmt: skip
+             for ours, other, section, own, theirs in COMPARISONS}
     rows = [[*pair, *map(_shown, both)] for pair, both in found.items() if any(both)]
     if not rows:
         raise ValueError("expected rows of two contestants of one size, as recipes/speed.sh writes them, found none")

@@ -35,7 +35,7 @@ LAYERS = {
 }
 CASES: dict[str, Callable[[int], Contestant]] = {
     **{name: partial(layer, *choice) for name, choice in LAYERS.items()}, **TABLE_4_1, **TABLE_5_2,
-}  # fmt: skip
+}
 QUANTITIES = ("time", "memory", "forward_memory", "operators")  # ms, MB, MB, a number
 FITTED = 3  # the longest lengths, through which an exponent is fitted
 

@@ -77,7 +77,7 @@ TABLE_4_1: dict[str, Callable[[int], Contestant]] = {
     **{f"training {site} {name}": partial(training, name, site) for site in SITES for name in ("softmax", "RFA")},
     **{f"decoding {site} {name}": partial(decoding, name, site) for site in ("cross", "causal")
        for name in ("softmax", "RFA")},
-}  # fmt: skip
+}
 TABLE_5_2: dict[str, Callable[[int], Contestant]] = {
     "writing ABC": partial(writing, "ABC"),
     **{f"reading {name}": partial(reading, name) for name in ("softmax", "ABC")},

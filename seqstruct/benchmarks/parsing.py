@@ -61,7 +61,7 @@ def draw(length: int) -> dict[str, Tensor]:
     return {
         "tokens": tokens, "padding_mask": torch.zeros(BATCH, length + 1, dtype=torch.bool),
         "heads": step.expand(BATCH, -1), "arcs": arcs,
-    }  # fmt: skip
+    }
 
 
 def parser(kinds: dict[str, str], **options: Any) -> JointParser:
@@ -71,7 +71,7 @@ def parser(kinds: dict[str, str], **options: Any) -> JointParser:
     return JointParser(
         JointParserConfig(lemma_dim=0, **options), kinds=kinds, labels=labels, deterministic=deterministic,
         entries=(WORDS, TAGS, TAGS), padding=1,
-    )  # fmt: skip
+    )
 
 
 def tree_step(sample: dict[str, Tensor], loss: Callable[..., Tensor], place: Place) -> Contestant:
@@ -111,7 +111,7 @@ def supar_step(sample: dict[str, Tensor], place: Place) -> Contestant:
         n_words=WORDS, n_rels=2, n_tags=TAGS, feat=["tag"], n_embed=100, n_feat_embed=100, n_pretrained=100,
         n_lstm_hidden=200, n_lstm_layers=2, n_arc_mlp=100, n_rel_mlp=1, embed_dropout=0.0, encoder_dropout=0.0,
         mlp_dropout=0.0, proj=True,
-    ).to(place.device)  # fmt: skip
+    ).to(place.device)
     words, tags = sample["tokens"][:, 0], sample["tokens"][:, 2]
     mask = torch.ones_like(words, dtype=torch.bool)
     mask[:, 0] = False

@@ -25,7 +25,7 @@ PEERS = {
     "JoeyNMT": Peer("joeynmt.model", "joeynmt", "pip install --target FOLDER importlib-metadata, then with --no-deps "
                     "joeynmt==2.3.0 too, then --peer FOLDER"),
     "flash-linear-attention": Peer("fla.ops", "flash-linear-attention", "pip install flash-linear-attention"),
-}  # fmt: skip
+}
 
 
 def peer(name: str) -> Any:

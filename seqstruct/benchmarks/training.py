@@ -23,7 +23,7 @@ EVERY = 25  # updates to a line of the log
 LIMITS = (
     "optimization.lr=[0.0001]", "checkpoint.no_save=true", "dataset.disable_validation=true",
     f"common.log_interval={EVERY}",
-)  # fmt: skip
+)
 
 
 def cost(lines: Sequence[str], epoch: int, peak_memory: int) -> list[Measurement]:

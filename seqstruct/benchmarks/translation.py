@@ -45,7 +45,7 @@ MODELS: dict[str, dict[str, Any]] = {
         "cell": "gru", "cross_attention": "additive", "attention_query": "previous", "output": "maxout",
         "initial_state": "projected", "maxout_size": SIZE,
     },
-}  # fmt: skip
+}
 
 
 def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
@@ -97,7 +97,7 @@ def fairseq_model(task: Any) -> LSTMModel:
         **sizes, encoder_layers=LAYERS, decoder_layers=LAYERS, decoder_out_embed_dim=SIZE, dropout=0.0,
         criterion="cross_entropy", encoder_freeze_embed=False, decoder_freeze_embed=False, share_all_embeddings=False,
         max_source_positions=1024, max_target_positions=1024,
-    )  # fmt: skip
+    )
     base_architecture(options)
     return LSTMModel.build_model(options, task)
 
@@ -153,15 +153,15 @@ def joeynmt_model() -> dict[str, nn.Module]:
     special = SimpleNamespace(
         **{f"{name}_token": f"<{name}>" for name in symbols}, **{f"{name}_id": i for name, i in symbols.items()},
         sep_token=None, lang_tags=[],
-    )  # fmt: skip
+    )
     words = Vocabulary([f"w{number}" for number in range(VOCABULARY - len(symbols))], special)
     common = {"type": "recurrent", "rnn_type": "lstm", "embeddings": {"embedding_dim": SIZE}, "num_layers": LAYERS,
-              "dropout": 0.0}  # fmt: skip
+              "dropout": 0.0}
     options = {
         "encoder": {**common, "hidden_size": SIZE // 2, "bidirectional": True},
         "decoder": {**common, "hidden_size": SIZE, "attention": "luong", "input_feeding": True, "init_hidden": "last",
                     "hidden_dropout": 0.0},
-    }  # fmt: skip
+    }
     return {JOEYNMT: build_model(options, words, words)}
 
 
@@ -180,7 +180,7 @@ def joeynmt_search(model: nn.Module, source: Tensor) -> None:
         beam_search(
             model=model, beam_size=BEAM, encoder_output=memory, encoder_hidden=last, src_mask=mask,
             max_output_length=length, min_output_length=length - 1, alpha=-1,
-        )  # fmt: skip
+        )
 
 
 def _joeynmt_encoding(model: nn.Module, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -43,7 +43,7 @@ def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place:
         for name in (*PLANS, LIMIT) if full else ():
             seconds[name] = full_run(model_of(name, conditional, longest, place), longest, place)
     pairs = {quantity: {name: list(points.items()) for name, points in by_name.items()}
-             for quantity, by_name in curves.items()}  # fmt: skip
+             for quantity, by_name in curves.items()}
     return {**pairs, "full": seconds, "machine": f"{place}; {machine()}"}
 
 

@@ -218,4 +218,4 @@ EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
     _no_batch_size, _no_architecture, _no_such_part, _no_split, _damaged_data, _beyond_the_table, _no_such_metric,
     _no_language_model, _not_a_literal, _no_such_task_option, _no_processes, _half_without_a_gpu, _unused_parameters,
     _other_optimizer, _other_schedule, _together,
-)  # fmt: skip
+)

@@ -132,7 +132,7 @@ def _write_to_logs(kind: type[BaseException], error: BaseException, trace: Trace
     handlers = [
         handler for logger in loggers for handler in logger.handlers
         if isinstance(handler, logging.FileHandler) and handler.baseFilename != os.devnull
-    ]  # fmt: skip
+    ]
     record = logging.LogRecord("seqstruct", logging.ERROR, __file__, 0, "the command failed", (), (kind, error, trace))
     for handler in handlers:
         handler.handle(record)

@@ -164,7 +164,7 @@ class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
         x, _ = self.self_attn(
             query=x, key=x, value=x, key_padding_mask=padding_mask, incremental_state=incremental_state,
             need_weights=False, attn_mask=attn_mask,
-        )  # fmt: skip
+        )
         return self.dropout_module(x)
 
     def transform(self, x: Tensor) -> Tensor:

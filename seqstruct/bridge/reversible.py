@@ -53,7 +53,7 @@ class ReversibleLayers(nn.Module):
         """The last layer's output T B C for x T B C, as fairseq's layers give it: without weights."""
         options = {
             "padding_mask": self_attn_padding_mask, "attn_mask": self_attn_mask, "incremental_state": incremental_state
-        }  # fmt: skip
+        }
         branches = [(partial(layer.attend, **options), layer.transform) for layer in self.children()]
         if torch.is_grad_enabled():
             streams = _Reversible.apply(branches, x, x, *self.parameters())

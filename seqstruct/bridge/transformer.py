@@ -45,7 +45,7 @@ class StructuredTransformerConfig(TransformerConfig):
 UNSUPPORTED = (
     "cross_self_attention", "base_layers", "decoder_layers_to_keep", "decoder_xformers_att_config",
     "encoder_xformers_att_config",
-)  # fmt: skip
+)
 
 
 def nested_config(flat: Any) -> StructuredTransformerConfig:
@@ -98,14 +98,14 @@ def encoder_config(options: Mapping[str, Any]) -> StructuredTransformerConfig:
         options = {**options, **dict.fromkeys(ABSOLUTE, False)}
     size = options["encoder_embed_dim"]
     decoder = dict(decoder_layers=1, decoder_self_attention="softmax", decoder_embed_dim=size, decoder_input_dim=size,
-                   decoder_output_dim=size)  # fmt: skip
+                   decoder_output_dim=size)
     return nested_config(Namespace(**{**options, **decoder}))
 
 
 NOT_REVERSIBLE = (
     "decoder_normalize_after", "decoder_layerdrop", "checkpoint_activations", "scale_fc", "scale_attn", "scale_heads",
     "scale_resids", "quant_noise_pq",
-)  # fmt: skip
+)
 
 
 def _refuse_beside(chosen: str, flat: Any, options: tuple[str, ...]) -> None:

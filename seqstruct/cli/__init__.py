@@ -26,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
             command = import_module(f"{__name__}.{module.name}")
             summary = command.__doc__.partition("\n")[0].partition(": ")[2].rstrip(".")
             own = commands.add_parser(module.name.replace("_", "-"), help=summary, description=command.__doc__,
-                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
             command.add_arguments(own)
             own.set_defaults(run=command.run, own=own)
     return parser

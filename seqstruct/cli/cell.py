@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
             script.plan(cell, runs=chosen.runs, source=chosen.source, records=chosen.records,
                         max_minutes=chosen.max_minutes)
             for cell in cells
-        ]  # fmt: skip
+        ]
         if chosen.table and chosen.scale != "smoke":
             plans = [plan for plan in plans if _is_of(plan, chosen.table)]
             if not plans:

@@ -23,11 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--length": (256, "tokens of a block of text"), "--batch-size": (8, "blocks of an update"),
         "--decode": (0, "time a step of decoding after so many tokens, 0 for none"),
         "--texts": (16, "texts that are decoded at once then"),
-    })  # fmt: skip
+    })
     parser.add_argument("--seed", type=SEED, default=1, metavar="N", help="of all that is drawn (default: 1)")
     for name, rate, what in (("transfer-rate", 1e-3, "of attention transfer"), ("rate", 5e-4, "of tuning")):
         parser.add_argument(f"--{name}", type=float, default=rate, metavar="R",
-                            help=f"learning rate {what}, which falls to zero (default: {rate})")  # fmt: skip
+                            help=f"learning rate {what}, which falls to zero (default: {rate})")
     parser.add_argument("--record", metavar="FILE", help="what was measured, as JSON, for `seqstruct record`")
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.scoring.measurement import write
 
     fitting = Fitting(args.text, args.valid, args.transfer, args.tune, args.length, args.batch_size,
-                      args.transfer_rate, args.rate)  # fmt: skip
+                      args.transfer_rate, args.rate)
     lost, measured = convert(
         args.model, args.plan, args.out, fitting, seed=args.seed, decode=args.decode, texts=args.texts
     )

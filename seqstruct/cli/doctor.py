@@ -33,7 +33,7 @@ NUMPY_LEAST = (2, 2)
 OTHERS = (
     "scipy", "sacrebleu", "sacremoses", "sentencepiece", "protobuf", "subword-nmt", "pillow", "matplotlib", "rich",
     "tqdm", "tensorboard", "tensorboardX", "PyYAML", "pooch", "requests",
-)  # fmt: skip
+)
 
 # Extension modules are built against one numpy and one torch; loading them shows whether these are still there.
 FAIRSEQ_PROBE = "import fairseq, fairseq.data.data_utils_fast, fairseq.data.token_block_utils_fast, fairseq.libbleu"
@@ -159,7 +159,7 @@ def check_fairseq(fixed: Optional[str], upstream: Optional[str], python: tuple[i
         (fixed, OK, f"fairseq-fixed {fixed}", ""),
         (imported.error, BROKEN, "not installed", install),
         (True, WARNING, f"imports, but was not installed by pip; {tested}", install),
-    )  # fmt: skip
+    )
     return next(Check("fairseq", *told) for holds, *told in cases if holds)
 
 

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
     disable_progress_bar()
     made = export(args.checkpoint, args.out, args.data, tokenized=args.tokenized, scores=args.scores,
-                  licence=args.licence)  # fmt: skip
+                  licence=args.licence)
     how = "with trust_remote_code=True or " * made.shipped + "after `import seqstruct.hf`"
     kind = made.config.architectures[0]
     print(f"{args.out}: {kind}, logits within {made.difference:.1e} of fairseq's; it loads {how}")

@@ -33,11 +33,11 @@ SITE_MODULES = (
 SLOT = (
     "rotary", "encoder_kv_heads", "decoder_kv_heads", "qk_norm", "short_conv", "no_biases", "rms_norm", "swiglu",
     "logit_soft_cap",
-)  # fmt: skip
+)
 ALONE = {
     ("encoder", "self_attn"): "encoder.attention.", ("decoder", "encoder_attn"): "decoder.attention.",
     ("intra", "mechanism"): "intra.",
-}  # fmt: skip
+}
 
 
 def part_of(key: str) -> str:

@@ -119,7 +119,7 @@ def registrations() -> dict[str, dict[str, str]]:
         kind: {name: (inspect.getdoc(found) or "").partition("\n")[0]
                for name, found in sorted(registry.items()) if ours(found)}
         for kind, registry in kinds.items()
-    }  # fmt: skip
+    }
 
 
 def ours(registered: Any) -> bool:

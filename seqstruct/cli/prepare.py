@@ -38,7 +38,7 @@ def build_parser(entry: Entry) -> argparse.ArgumentParser:
     parser = Parser(
         prog=f"seqstruct prepare {entry.name}", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=f"{entry.help} (licence: {entry.licence})\n\n{module.__doc__}",
-    )  # fmt: skip
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make; it appears when all is done")
     if entry.licence == GENERATED:
         parser.add_argument("--made-up", action="store_true", help="accepted as of all corpora: this one always is")

@@ -95,7 +95,7 @@ def _refuse_unused(args: argparse.Namespace) -> None:
     of_data = ("subset", "against_data")
     undone = ("subwords", "truecased", "detokenize")
     of_text = ("references", "data", *of_data, *undone, "metrics", "language", "lowercase", "tokenize", "against",
-               "resamples", "by_length", "sources", "groups")  # fmt: skip
+               "resamples", "by_length", "sources", "groups")
     decided = ("references", "language", *(undone if args.from_generate else ()))
     refuse_unused(
         args,
@@ -108,7 +108,7 @@ def _refuse_unused(args: argparse.Namespace) -> None:
         (not args.by_length, "expected --by-length with it", ("sources",)),
         ("tokenized_bleu" not in args.metrics, "expected --metrics tokenized_bleu with it", ("language",)),
         (not {"bleu", "gleu"} & set(args.metrics), "expected bleu or gleu in --metrics with it", ("tokenize",)),
-    )  # fmt: skip
+    )
 
 
 def _alignments(args: argparse.Namespace) -> tuple[dict, list[str]]:

@@ -77,4 +77,4 @@ def _record(line: Any, path: str) -> None:
     if line.missing:
         raise ValueError(f"--record: {line.missing}")
     write(path, [Measurement("tokens", line.tokens, "tokens"), Measurement("types", line.types, "types"),
-                 Measurement("unknown", line.unknown, "tokens")])  # fmt: skip
+                 Measurement("unknown", line.unknown, "tokens")])

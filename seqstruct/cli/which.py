@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--top: expected 0 or more, got {args.top}")
     tasks = tasks_named([name.strip() for name in args.task.split(",")])
     answer = answer_of(read_chart(args.records), tasks, cost=args.cost, memory=args.memory, beyond=args.beyond,
-                       top=args.top or None)  # fmt: skip
+                       top=args.top or None)
     header = ["mechanism", "score", *sorted(tasks, key=TASKS.index), "training", "memory"]
     print((markdown_table if args.format == "markdown" else text_table)(header, answer.lines))
     for sentence in answer.sentences:

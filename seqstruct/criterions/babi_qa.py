@@ -48,7 +48,7 @@ class BabiQACriterion(FairseqCriterion):
             sums["fact_accuracy"] = 100.0 * right_facts(model.best_facts(output), sample["support"])
         log: Dict[str, Any] = {
             "nsentences": target.size(1), "ntokens": target.size(1), "sample_size": 1, "nseeds": target.size(0),
-        }  # fmt: skip
+        }
         for name, values in sums.items():
             of_seeds = values.sum(1)
             log[name] = of_seeds.sum()

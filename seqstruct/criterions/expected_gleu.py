@@ -105,7 +105,7 @@ class ExpectedGleu(SummedCriterion):
         log = {
             "loss": loss.detach(), "nll_loss": -likelihood.detach(), "gleu": gleu, "ntokens": sample["ntokens"],
             "nsentences": sentences, "sample_size": sentences,
-        }  # fmt: skip
+        }
         return loss, sentences, log
 
     def _symbols(self, target: Tensor) -> List[Tensor]:

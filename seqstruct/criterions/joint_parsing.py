@@ -112,7 +112,7 @@ class JointParsingCriterion(FairseqCriterion):
         for name, (numbers, derive) in DERIVED.items():
             if all(number in counts for number in numbers):
                 metrics.log_derived(name, lambda meters, numbers=numbers, derive=derive: round(
-                    derive(*(meters[f"_{number}"].sum for number in numbers)), 3))  # fmt: skip
+                    derive(*(meters[f"_{number}"].sum for number in numbers)), 3))
 
 
 DERIVED = {

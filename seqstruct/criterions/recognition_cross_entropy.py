@@ -71,7 +71,7 @@ class RecognitionCrossEntropy(SummedCriterion):
         )
         losses = F.binary_cross_entropy_with_logits(logits.float(), target.float(), reduction="none")
         log = {"cross_entropy": losses.detach().sum(), "ntokens": sample["ntokens"], "nsentences": strings,
-               "sample_size": strings, "counts": self._counts(logits.detach() >= 0, sample)}  # fmt: skip
+               "sample_size": strings, "counts": self._counts(logits.detach() >= 0, sample)}
         total, count = losses.sum(), members.sum()
         parts = {"language_modeling": self._language_modeling, "next_symbols": self._next_symbols}
         given = {"language_modeling": symbol_logits, "next_symbols": next_logits}

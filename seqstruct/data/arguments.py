@@ -59,7 +59,7 @@ def add_intervals(parser: argparse.ArgumentParser, options: Mapping[str, tuple[t
     """Intervals, both bounds included: by the option's name its default and what it says."""
     for option, (default, said) in options.items():
         parser.add_argument(option, type=interval, default=default, metavar="LOW:HIGH",
-                            help=f"{said} (default: {default[0]}:{default[1]})")  # fmt: skip
+                            help=f"{said} (default: {default[0]}:{default[1]})")
 
 
 def at_least(options: object, *, command: bool = False, **least: float) -> None:

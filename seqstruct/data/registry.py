@@ -137,7 +137,7 @@ ENTRIES = (
     Entry("word-pairs", "text.word_pairs", "two aligned files of your own, in words or characters", OWN, TRANSLATE),
     Entry("parsing", "parsing.folder", "trees and graphs of your own, CoNLL-U or SDP, and classified sentences", OWN,
           "joint_parsing"),
-)  # fmt: skip
+)
 
 
 def find(name: str) -> Entry:

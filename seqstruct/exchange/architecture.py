@@ -32,11 +32,11 @@ ARCHITECTURES: dict[str, tuple[type, type, type]] = {  # fairseq's model, its op
     "structured_transformer_classifier": (
         StructuredClassifier, StructuredClassifierConfig, SeqstructForSequenceClassification,
     ),
-}  # fmt: skip
+}
 NOT_EXPORTED = (  # options that change what a model computes and have no counterpart
     "adaptive_input", "adaptive_softmax_cutoff", "character_embeddings", "scale_attn", "scale_heads", "scale_fc",
     "scale_resids", "decoder_layers_to_keep", "encoder_layers_to_keep", "stack_to_output",
-)  # fmt: skip
+)
 SHARED = {field.name for field in fields(SeqstructConfig)}
 NAMED = {"architectures", "dtype", "arch", "id2label", "label2id", "transformers_version"}  # transformers' own
 COUNTERS = (".version", "_float_tensor")  # of fairseq's modules; no parameters
@@ -48,7 +48,7 @@ def name_of(model: Any) -> str:
         if isinstance(model, kind):
             return name
     raise ValueError(f"{type(model).__name__} has no counterpart in transformers; those that have: "
-                     f"{', '.join(ARCHITECTURES)}")  # fmt: skip
+                     f"{', '.join(ARCHITECTURES)}")
 
 
 def config_of(model: Any, task: Any, options: Mapping[str, Any]) -> SeqstructConfig:
@@ -68,7 +68,7 @@ def config_of(model: Any, task: Any, options: Mapping[str, Any]) -> SeqstructCon
         labels = [str(label) for label in task.labels]
         values |= {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)},
                    "pairs": bool(task.pairs), "encoder_normalize_before": True, "no_scale_embedding": True,
-                   "interleaved_positions": True, "decoder_layers": 0}  # fmt: skip
+                   "interleaved_positions": True, "decoder_layers": 0}
     if name == "structured_transformer_lm":
         values["decoder_normalize_before"] = not options["decoder_normalize_after"]
         values["max_target_positions"] = model.decoder.max_target_positions
@@ -77,7 +77,7 @@ def config_of(model: Any, task: Any, options: Mapping[str, Any]) -> SeqstructCon
         arch=name, vocab_size=len(target), source_vocab_size=len(source), special_tokens=target.nspecial,
         bos_token_id=first, pad_token_id=target.pad(), eos_token_id=target.eos(),
         decoder_start_token_id=target.eos(), **values,
-    )  # fmt: skip
+    )
 
 
 def converted(model: Any, config: SeqstructConfig) -> Any:

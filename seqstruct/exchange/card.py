@@ -12,14 +12,14 @@ from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.hf import SeqstructConfig
 
 TAGS = {"structured_transformer": "translation", "structured_transformer_lm": "text-generation",
-        "structured_transformer_classifier": "text-classification"}  # fmt: skip
+        "structured_transformer_classifier": "text-classification"}
 AUTO = {"structured_transformer": "AutoModelForSeq2SeqLM", "structured_transformer_lm": "AutoModelForCausalLM",
-        "structured_transformer_classifier": "AutoModelForSequenceClassification"}  # fmt: skip
+        "structured_transformer_classifier": "AutoModelForSequenceClassification"}
 SECTIONS = ("task", "model", "criterion", "optimizer", "lr_scheduler", "optimization", "dataset")
 PRIVATE = (  # places on the machine of training
     "data", "encoder_embed_path", "decoder_embed_path", "training_text", "source_subword_model",
     "target_subword_model", "documents",
-)  # fmt: skip
+)
 GENERATED = {
     "structured_transformer": """found = model.generate(**tokenizer(["..."], return_tensors="pt", padding=True))
 print(tokenizer.batch_decode(found, skip_special_tokens=True))""",
@@ -62,7 +62,7 @@ def card(run: ExportedRun) -> str:
         f"`{config.arch}` of seqstruct {seqstruct.__version__}, trained by fairseq and exported for transformers.\n",
         _use(run), _plan(config), _data(described, run.pipelines, licence), _training(run), _scores(run.scores),
         _limits(run),
-    ]  # fmt: skip
+    ]
     return "\n".join(parts)
 
 
@@ -70,7 +70,7 @@ def _use(run: ExportedRun) -> str:
     trust, first = (", trust_remote_code=True", "") if run.shipped else ("", "import seqstruct.hf\n")
     auto = AUTO[run.config.arch]
     where = "seqstruct need not be installed." if run.shipped else (
-        "seqstruct has to be installed (and the package of each mechanism that is not its own).")  # fmt: skip
+        "seqstruct has to be installed (and the package of each mechanism that is not its own).")
     return f"""## Use
 
 {where}
@@ -93,12 +93,12 @@ def _plan(config: SeqstructConfig) -> str:
 def _data(described: Mapping[str, Any], pipelines: Sequence[TextPipeline], licence: str) -> str:
     sums = {**(described.get("sha256") or {}), **(described.get("checksums") or {})}
     cut = [f"{p.subwords or 'words'}" + (f" of {p.words} words" if p.words else "") + (" in lower case" * p.lowercase)
-           for p in pipelines]  # fmt: skip
+           for p in pipelines]
     named = f"Corpus: {described['corpus']}.\n" if "corpus" in described else ""
     lines = [f"- `{name}`: SHA-256 {value}" for name, value in sums.items() if isinstance(value, str)]
     checksums = "\n".join(lines) or "No checksums: the prepared folder is not known, or says none."
     return (f"## Data\n\n{named}Licence of the data: {licence}.\nText is cut into {' and '.join(dict.fromkeys(cut))}.\n"
-            f"\n{checksums}\n")  # fmt: skip
+            f"\n{checksums}\n")
 
 
 def _training(run: ExportedRun) -> str:
@@ -107,7 +107,7 @@ def _training(run: ExportedRun) -> str:
         name: {key: value for key, value in section.items()
                if key not in PRIVATE and value is not None and value is not False and value != ""}
         for name, section in found.items() if isinstance(section, Mapping)
-    }  # fmt: skip
+    }
     seed = (run.configuration.get("common") or {}).get("seed")
     made = (f"{run.updates:,} updates. " if run.updates else "") + (f"Seed {seed}. " if seed is not None else "")
     rows = "\n".join(f"{name}: {json.dumps(values, default=str)}" for name, values in sections.items() if values)
@@ -115,7 +115,7 @@ def _training(run: ExportedRun) -> str:
         "encoder_self_attention", "decoder_self_attention", "cross_attention") if run.configuration["model"].get(key))
     return (f"## Training\n\n{made}The command was of this form, with the options below by their names:\n\n```\n"
             f"fairseq-train DATA --user-dir seqstruct --task {run.configuration['task'].get('_name')} --arch "
-            f"{run.config.arch} {words}\n```\n\n```\n{rows}\n```\n")  # fmt: skip
+            f"{run.config.arch} {words}\n```\n\n```\n{rows}\n```\n")
 
 
 def _scores(scores: Mapping[str, str]) -> str:
@@ -137,6 +137,6 @@ def _limits(run: ExportedRun) -> str:
     ]
     if config.is_encoder_decoder:
         limits.append("Beam search finds what fairseq-generate finds with the same beam and greatest length, but where "
-                      "two scores are equal up to rounding.")  # fmt: skip
+                      "two scores are equal up to rounding.")
     limits.append("A memory of attention is not put back to an earlier token: no assisted generation.")
     return "## Limits\n\n" + "\n".join(f"- {limit}" for limit in limits) + "\n"

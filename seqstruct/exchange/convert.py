@@ -40,7 +40,7 @@ class Fitting:
     def __post_init__(self) -> None:
         if min(self.transfer, self.tune) < 0 or self.length < 2 or self.batch_size < 1:
             raise ValueError("expected updates of 0 or more, blocks of 2 tokens or more, of which the first is not "
-                             "predicted, and batches of 1 or more")  # fmt: skip
+                             "predicted, and batches of 1 or more")
         if (self.transfer or self.tune) and not self.text:
             raise ValueError("attention transfer and tuning need a text")
 
@@ -48,7 +48,7 @@ class Fitting:
 def convert(
     name: str | os.PathLike, plan: str, out: str | os.PathLike, fitting: Fitting = Fitting(), *, seed: int = 1,
     decode: int = 0, texts: int = 16,
-) -> tuple[list[str], list[Measurement]]:  # fmt: skip
+) -> tuple[list[str], list[Measurement]]:
     """Write a new folder `out`: what could not be taken over, in sentences, and what was measured come back.
 
     name: of a GPT-2, Llama or BERT of transformers.  decode: the length after which a step of decoding `texts` texts
@@ -62,11 +62,11 @@ def convert(
     causal, tokenizer = model.can_generate(), _tokenizer(name, bool(fitting.text or fitting.valid))
     if not causal and (fitting.tune or fitting.valid or decode):
         raise ValueError(f"{type(model).__name__}: expected a language model to tune, to measure and to decode with; "
-                         "attention transfer alone needs none")  # fmt: skip
+                         "attention transfer alone needs none")
     longest = max(fitting.length if fitting.text or fitting.valid else 0, decode + STEPS if decode else 0)
     if longest > model.config.max_position_embeddings:
         raise ValueError(f"{name}: expected at most {model.config.max_position_embeddings} tokens, as the model has "
-                         f"positions, got {longest}")  # fmt: skip
+                         f"positions, got {longest}")
     measured: list[Measurement] = []
     valid = blocks(tokenizer, fitting.valid, fitting.length) if fitting.valid else None
 
@@ -104,7 +104,7 @@ def load(name: str | os.PathLike) -> Any:
             config = transformers.AutoConfig.from_pretrained(name)
     except OSError:
         raise ValueError(f"{name}: no model of transformers, neither a folder nor, as far as can be seen, on the hub"
-                         ) from None  # fmt: skip
+                         ) from None
     known = [architecture for architecture in config.architectures or () if architecture in EXCHANGED]
     if not known:
         raise ValueError(f"{name}: expected one of {', '.join(EXCHANGED)}, got {config.architectures or 'no name'}")
@@ -167,5 +167,5 @@ def _tokenizer(name: str | os.PathLike, needed: bool) -> Any:
     except (OSError, ValueError) as error:
         if needed:
             raise ValueError(f"{name}: expected a tokenizer beside the model, since there is a text: "
-                             f"{' '.join(str(error).split())}") from None  # fmt: skip
+                             f"{' '.join(str(error).split())}") from None
         return None

@@ -60,13 +60,13 @@ def export(
         Path(out).name, config, configuration, (loaded.source, loaded.target),
         _scores(scores), licence,
         history[-1].get("num_updates"), apart, bool(code),
-    )  # fmt: skip
+    )
     with new_folder(out) as folder:
         if code:
             module = flat(type(model).__module__)  # transformers copies what it imports; of another one, a second time
             modeling = f"{module}.{type(model).__name__}"
             config.auto_map = {"AutoConfig": f"{module}.SeqstructConfig", "AutoModel": modeling,
-                               AUTO[config.arch]: modeling}  # fmt: skip
+                               AUTO[config.arch]: modeling}
         if model.can_generate():
             model.generation_config = generation_of(config)
         model.save_pretrained(folder)
@@ -82,7 +82,7 @@ def _scores(paths: Sequence[str | os.PathLike]) -> dict[str, str]:
     """Texts by the names of their files, by paths where names are alike."""
     names = [Path(path).name for path in paths]
     return {name if names.count(name) == 1 else os.fspath(path): "\n".join(read_lines(path))
-            for name, path in zip(names, paths, strict=True)}  # fmt: skip
+            for name, path in zip(names, paths, strict=True)}
 
 
 def generation_of(config: SeqstructConfig) -> GenerationConfig:
@@ -90,13 +90,13 @@ def generation_of(config: SeqstructConfig) -> GenerationConfig:
     symbols = dict(
         bos_token_id=config.bos_token_id, pad_token_id=config.pad_token_id, eos_token_id=config.eos_token_id,
         suppress_tokens=[config.pad_token_id],
-    )  # fmt: skip
+    )
     if not config.is_encoder_decoder:
         return GenerationConfig(**symbols, max_length=config.max_target_positions)
     return GenerationConfig(
         **symbols, decoder_start_token_id=config.decoder_start_token_id, num_beams=5, length_penalty=1.0,
         early_stopping=True, min_length=2, max_length=min(LONGEST, config.max_target_positions - 1) + 2,
-    )  # fmt: skip
+    )
 
 
 def _code(config: SeqstructConfig, model: type) -> dict[str, str]:
@@ -107,7 +107,7 @@ def _code(config: SeqstructConfig, model: type) -> dict[str, str]:
         return {}
     registered = [(m.__module__, m.__qualname__) for m in mechanisms]
     roots = [(model.__module__, model.__name__), (CONFIGURATION, "SeqstructConfig"),
-             (TOKENIZATION, "SeqstructTokenizer")]  # fmt: skip
+             (TOKENIZATION, "SeqstructTokenizer")]
     return shipped(roots, {CONFIGURATION: registered}, seqstruct.__version__)
 
 
@@ -128,13 +128,13 @@ def _write_tokenizer(loaded: TextModel, config: SeqstructConfig, folder: Path, s
     language_model = config.arch == "structured_transformer_lm"
     symbols = dictionaries["source"]
     names = {"bos_token": config.bos_token_id, "pad_token": symbols.pad(), "eos_token": symbols.eos(),
-             "unk_token": symbols.unk()}  # fmt: skip
+             "unk_token": symbols.unk()}
     words = {name: symbols[index] for name, index in names.items()}
     tokenizer = SeqstructTokenizer(
         **given, **words, begin=language_model, end=config.is_encoder_decoder,
         model_max_length=config.max_target_positions if language_model else config.longest_source,
         padding_side="left" if language_model else "right",
-    )  # fmt: skip
+    )
     tokenizer.save_pretrained(folder)
     path = folder / "tokenizer_config.json"
     saved = json.loads(path.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from seqstruct.scoring.trained import register
 
 HISTORY = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}  # of no training
 TASKS = {"structured_transformer": "translation", "structured_transformer_lm": "language_modeling",
-         "structured_transformer_classifier": "text_classification"}  # fmt: skip
+         "structured_transformer_classifier": "text_classification"}
 
 
 def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.PathLike) -> SeqstructConfig:
@@ -61,7 +61,7 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
         "criterion": None, "optimizer_history": [HISTORY], "task_state": {},
         "extra_state": {"seqstruct_versions": versions()},
         "last_optimizer_state": None,
-    }  # fmt: skip
+    }
     with atomic_write(out, "wb") as stream:
         torch.save(state, stream)
     return config
@@ -107,9 +107,9 @@ def _check_symbols(folder: Path, task: Any, config: SeqstructConfig) -> None:
             symbols = path.read_text(encoding="utf-8").split("\n")[:-1]
         if symbols != dictionary.symbols:
             raise ValueError(f"{path}: its {len(symbols)} symbols are not those of the data's {side} dictionary, "
-                             f"which has {len(dictionary)}")  # fmt: skip
+                             f"which has {len(dictionary)}")
     labels = [config.id2label[index] for index in sorted(config.id2label)]
     unnamed = [f"LABEL_{index}" for index in range(len(labels))]  # as transformers calls them
     if config.arch.endswith("classifier") and labels not in (list(task.labels), unnamed):
         raise ValueError(f"{folder / CONFIGURATION}: its labels, {', '.join(labels)}, are not those of the data, "
-                         f"{', '.join(task.labels)}")  # fmt: skip
+                         f"{', '.join(task.labels)}")

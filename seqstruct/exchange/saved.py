@@ -24,4 +24,4 @@ def check_shapes(path: Path, found: Mapping[str, tuple[int, ...]], expected: Map
     for name, shape in found.items():
         if name in expected and shape != tuple(expected[name].shape):
             raise ValueError(f"{path}: {name} is {shape}, and {CONFIGURATION} beside it asks for "
-                             f"{tuple(expected[name].shape)}")  # fmt: skip
+                             f"{tuple(expected[name].shape)}")

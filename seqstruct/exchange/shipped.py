@@ -56,7 +56,7 @@ def shipped(roots: Iterable[tuple[str, str]], beside: Mapping[str, Iterable[tupl
                 waiting.append((module, node.id))
     head = HEADER.format(version=version)
     return {f"{flat(name)}.py": head + _write(source, sources, beside.get(name, ())) for name, source in sources.items()
-            if not all(_imports(source.statements[used]) for used in source.used)}  # fmt: skip
+            if not all(_imports(source.statements[used]) for used in source.used)}
 
 
 def flat(module: str) -> str:
@@ -117,7 +117,7 @@ def _write(source: _Source, sources: dict[str, _Source], beside: Iterable[tuple[
     kept = [f'"""{ast.get_docstring(tree, clean=False)}"""\n']
     last = 0
     needed = {node.id for name in source.used for node in ast.walk(source.statements[name])
-              if isinstance(node, ast.Name)}  # fmt: skip
+              if isinstance(node, ast.Name)}
     for statement in tree.body[1:]:
         names = _defined(statement)
         if _imports(statement):
@@ -129,7 +129,7 @@ def _write(source: _Source, sources: dict[str, _Source], beside: Iterable[tuple[
             kept.append(gap + _flattened(statement, text, sources))
             last = statement.end_lineno
     extra = [f"from .{flat(module)} import {name}  # noqa: F401" for module, name in
-             (_origin(*entry, sources) for entry in beside)]  # fmt: skip
+             (_origin(*entry, sources) for entry in beside)]
     return "\n".join([*kept, *(["", *extra] if extra else [])]) + "\n"
 
 

@@ -43,7 +43,7 @@ def train(args: argparse.Namespace) -> None:
             vocab_size=len(SYMBOLS) + len(words), n_positions=args.positions, n_embd=args.embed_dim,
             n_layer=args.layers, n_head=args.heads, bos_token_id=2, eos_token_id=2, pad_token_id=1,
             resid_pdrop=args.dropout, embd_pdrop=args.dropout, attn_pdrop=0.0,
-        )  # fmt: skip
+        )
         model = GPT2LMHeadModel(config)
         drawn = batches(text, args.batch_size, args.updates, args.seed, "training")
         losses = tune(model, drawn, args.rate, falling(args.updates, WARMUP))
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--layers": (4, "layers"), "--embed-dim": (128, "size of the model"), "--heads": (4, "heads"),
         "--positions": (2304, "the longest text"), "--length": (256, "tokens of a block"),
         "--batch-size": (8, "blocks of an update"), "--updates": (800, "updates"),
-    })  # fmt: skip
+    })
     parser.add_argument("--seed", type=SEED, default=1, metavar="N", help="of all that is drawn (default: 1)")
     parser.add_argument("--rate", type=float, default=4e-3, metavar="R", help="of learning (default: 0.004)")
     parser.add_argument("--dropout", type=float, default=0.1, metavar="P", help="of what layers add (default: 0.1)")

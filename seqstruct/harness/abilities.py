@@ -22,7 +22,7 @@ TASKS = tuple(CHART)
 RECURRENT = {
     "LSTM+Sup": Cost("quadratic", "linear"), "LSTM+Nd": Cost("cubic", "quadratic"),
     **dict.fromkeys(("LSTM", "GRU", "RRNN"), Cost("linear", "constant")),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

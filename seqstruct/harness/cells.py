@@ -164,7 +164,7 @@ def _run(plan: Plan, line: str, on_line: Any = None) -> dict[str, float]:
     }
     try:
         usage = run_command(["bash", "-o", "pipefail", "-c", line], plan.out / "output.log", on_line=on_line,
-                            environment=environment, folder=plan.script.root)  # fmt: skip
+                            environment=environment, folder=plan.script.root)
     except ValueError as error:
         raise ValueError(f"{plan.cell}: {line.partition(' --')[0]}: {error}") from None
     return {"seconds": usage.seconds, "peak_memory": usage.peak_memory}

@@ -23,7 +23,7 @@ def loss_curve(log: Path) -> list[tuple[float, float]]:
     entries = logs.parse_lines(log.read_text(encoding="utf-8").splitlines())
     found = [(e.statistics["num_updates"], e.statistics["loss"]) for e in entries if e.tag == "train_inner"]
     found = found or [(e.statistics["train_num_updates"], e.statistics["train_loss"])
-                      for e in entries if e.tag == "train"]  # fmt: skip
+                      for e in entries if e.tag == "train"]
     return sorted(dict(found).items())
 
 

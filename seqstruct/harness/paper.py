@@ -100,7 +100,7 @@ def _published(metrics: Mapping[str, str], rows: Mapping, averages: Mapping[str,
         elif not isinstance(cells, dict):
             cells = dict.fromkeys(metrics, cells)
         found += [Published(row, metric, metrics[metric], *_cell(row, cell), averages.get(row))
-                  for metric, cell in cells.items()]  # fmt: skip
+                  for metric, cell in cells.items()]
     return tuple(found)
 
 

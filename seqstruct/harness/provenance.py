@@ -24,7 +24,7 @@ REPOSITORY = Path(seqstruct.__file__).resolve().parent.parent
 DECISIVE = (
     "seqstruct", "configs", "data-prep", "recipes", ":(exclude)recipes/*/records/*", ":(exclude)recipes/*/paper.json",
     ":(exclude)recipes/*.txt", ":(exclude)*.md",
-)  # fmt: skip
+)
 SWITCHES = ("SEQSTRUCT_DEVICE", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
 
 
@@ -88,7 +88,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     if "model name" not in fields:
         return platform.machine()
     family = ", ".join(f"{name.removeprefix('cpu ')} {fields[name]}" for name in ("cpu family", "model")
-                       if name in fields)  # fmt: skip
+                       if name in fields)
     return f"{fields['model name'].strip()} ({family})" if family else fields["model name"].strip()
 
 

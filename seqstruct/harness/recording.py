@@ -42,7 +42,7 @@ def make_records(
         "parameters": sizes[-1] if own or len(sizes) == 1 else sum(filter(None, sizes)) or None, "seconds": seconds,
         "peak_memory": max((int(step["peak_memory"]) for step in ran), default=0),
         "versions": versions(), "machine": machine(),
-    }  # fmt: skip
+    }
     tables: dict[str, dict[str, Any]] = {}
     for m in measurements:
         metrics = tables.setdefault(m.table or table, {})

@@ -15,7 +15,7 @@ from seqstruct.data.files import atomic_write, locked
 PAPERS = (
     "stack_attention", "structured_attention", "peng_thesis", "nmt_lectures", "flare", "abilities", "generalisation",
     "published_sizes",
-)  # fmt: skip
+)
 SCALES = ("smoke", "small", "paper")
 OPTIONAL = ("machine",)
 DIRTY = "-dirty"  # follows a commit that the code differed from

@@ -23,7 +23,7 @@ FORMATS = ("text", "markdown", "csv", "html")
 CHOOSING = ("validation_", "search_", "chosen_", "loss_at_")  # metrics that settings or runs are chosen by
 SILENT = ("not given", "not in the source", "no published number")  # what statements of nothing begin with
 COLUMNS = ("table", "row", "metric", "unit", "paper", "scale", "runs", "best by validation", "mean", "deviation",
-           "p", "against", "seeds")  # fmt: skip
+           "p", "against", "seeds")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def sheet(folder: Path, table: Table, lines: Sequence[Line], *, everything: bool
     metrics = [
         m for m in dict.fromkeys([*(p.metric for p in table.published), *units])
         if everything or m in given or m != table.selection and (m in listed or not m.startswith(CHOOSING))
-    ]  # fmt: skip
+    ]
     ran = {o.row for o in lines if o.values}
     missing = [row for row in dict.fromkeys(o.row for o in lines) if row not in ran]
     runs = [o for o in lines if o.values or everything and o.row in missing]
@@ -312,7 +312,7 @@ def _csv(sections: Sequence[tuple[Table, Sequence[Line]]]) -> str:
                 table.name, line.row, line.metric, line.unit, line.paper, line.scale, line.count,
                 *map(format_value, (line.best, line.mean, line.deviation)), *p_value,
                 " ".join(f"{seed}:{format_value(value)}" for seed, value in line.values.items()),
-            ])  # fmt: skip
+            ])
     return stream.getvalue()
 
 

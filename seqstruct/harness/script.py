@@ -304,7 +304,7 @@ class Script:
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
             head["table"], head["also"], head["dataset"] + limit, compiled=compiled,
             gpu=device == "cuda", **{**numbers, "threads": head["threads"]},
-        )  # fmt: skip
+        )
 
     def _cell(
         self, cell: Cell, out: Path, runs: Path, *, source: str | os.PathLike | None, reference: bool = True,

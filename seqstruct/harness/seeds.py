@@ -19,7 +19,7 @@ _KEY = re.compile(r"(valid|test)_(loss|accuracy|fact_accuracy)_seed_(\d+)")
 FIGURES = {
     "test_accuracy": ("test", "accuracy", "%"), "validation_accuracy": ("valid", "accuracy", "%"),
     "validation_loss": ("valid", "loss", "nats"), "fact_accuracy": ("test", "fact_accuracy", "%"),
-}  # fmt: skip
+}
 
 
 def measure(lines: Sequence[str], answers_alone: bool = False) -> list[Measurement]:
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", required=True, metavar="FILE", help="JSON, for `seqstruct record`")
     return run_module(parser, argv, lambda args: write(
         args.out, measure(args.log.read_text(encoding="utf-8").splitlines(), args.answers_alone)
-    ))  # fmt: skip
+    ))
 
 
 if __name__ == "__main__":

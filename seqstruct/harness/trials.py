@@ -40,7 +40,7 @@ def line(record: Record, recipes: Path) -> tuple[str, ...] | None:
     return (
         record.row, record.machine["gpu"].removeprefix("NVIDIA "), f"{record.metrics['gpu_memory']['value']:.1f}",
         f"{seconds:.3f}", f"{count:,}", f"{count * seconds / 3600:.1f}", f"{stated / 60:.0f}",
-    )  # fmt: skip
+    )
 
 
 def report(recipes: Path) -> str:

@@ -25,7 +25,7 @@ from seqstruct.hf.tokenization import SeqstructTokenizer
 
 AutoConfig.register(SeqstructConfig.model_type, SeqstructConfig, exist_ok=True)
 AutoModel.register(SeqstructConfig, (SeqstructForCausalLM, SeqstructForSeq2SeqLM, SeqstructForSequenceClassification),
-                   exist_ok=True)  # fmt: skip
+                   exist_ok=True)
 AutoModelForCausalLM.register(SeqstructConfig, SeqstructForCausalLM, exist_ok=True)
 AutoModelForSeq2SeqLM.register(SeqstructConfig, SeqstructForSeq2SeqLM, exist_ok=True)
 AutoModelForSequenceClassification.register(SeqstructConfig, SeqstructForSequenceClassification, exist_ok=True)

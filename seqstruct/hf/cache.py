@@ -63,7 +63,7 @@ class SeqstructCache(Cache):
         """Raises ValueError unless nothing is to be removed: what was written to a memory stays."""
         if tokens_to_remove:
             raise ValueError("a memory of attention cannot be put back to an earlier token; assisted generation and "
-                             "others that do so need a new cache")  # fmt: skip
+                             "others that do so need a new cache")
 
     def update(self, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Raises TypeError: layers write to their memories themselves."""

@@ -17,9 +17,9 @@ from seqstruct.layers.vocabulary import Symbols
 ARCHITECTURES = {  # fairseq's model, and that of transformers
     "structured_transformer": "SeqstructForSeq2SeqLM", "structured_transformer_lm": "SeqstructForCausalLM",
     "structured_transformer_classifier": "SeqstructForSequenceClassification",
-}  # fmt: skip
+}
 KNOWN = {"arch": ARCHITECTURES, "activation_fn": ACTIVATIONS, "rotary": ("none", "all", "hybrid"),
-         "pooling": ("first", "mean")}  # fmt: skip
+         "pooling": ("first", "mean")}
 
 
 def _of_first(encoder: str, decoder: str) -> property:
@@ -122,9 +122,9 @@ class SeqstructConfig(PreTrainedConfig):
         if self.logit_soft_cap is not None and not 0 < self.logit_soft_cap < math.inf:
             raise ValueError(f"logit_soft_cap: expected a finite number above 0, got {self.logit_soft_cap}")
         if self.reversible and (self.arch != "structured_transformer_lm" or not self.decoder_normalize_before
-                                or self.decoder_layerdrop):  # fmt: skip
+                                or self.decoder_layerdrop):
             raise ValueError("reversible: expected a structured_transformer_lm with decoder_normalize_before and no "
-                             "decoder_layerdrop")  # fmt: skip
+                             "decoder_layerdrop")
         if self.interleaved_positions and (self.encoder_learned_pos or self.decoder_learned_pos):
             raise ValueError("interleaved_positions: expected no learned positions beside them")
         self.is_encoder_decoder = self.arch == "structured_transformer"
@@ -136,13 +136,13 @@ class SeqstructConfig(PreTrainedConfig):
                 for choice in choices:
                     check_rotates(get_attention(choice.name), site)
         sizes = {(self.source_vocab_size or self.vocab_size, self.encoder_embed_dim),
-                 (self.vocab_size, self.decoder_embed_dim)}  # fmt: skip
+                 (self.vocab_size, self.decoder_embed_dim)}
         if self.is_encoder_decoder and self.share_all_embeddings and len(sizes) > 1:
             raise ValueError("share_all_embeddings: expected tables of one size on both sides, got "
-                             + " and ".join(f"{rows} x {size}" for rows, size in sorted(sizes)))  # fmt: skip
+                             + " and ".join(f"{rows} x {size}" for rows, size in sorted(sizes)))
         if self.tie_layers and len(set(self.choices(Site.ENCODER_SELF))) > 1:
             raise ValueError("tie_layers: expected one mechanism for all layers in encoder_self_attention, got "
-                             f"{self.encoder_self_attention!r}")  # fmt: skip
+                             f"{self.encoder_self_attention!r}")
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> "SeqstructConfig":
         """Itself; of an encoder-decoder's decoder a copy, in which the names of transformers are the decoder's."""
@@ -162,7 +162,7 @@ class SeqstructConfig(PreTrainedConfig):
         """Those that the model has."""
         classifier, translation = self.arch.endswith("classifier"), self.is_encoder_decoder
         there = {Site.ENCODER_SELF: classifier or translation, Site.DECODER_SELF: not classifier,
-                 Site.CROSS: translation}  # fmt: skip
+                 Site.CROSS: translation}
         return [site for site in Site if there[site]]
 
     @property

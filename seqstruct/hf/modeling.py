@@ -45,7 +45,7 @@ def build_encoder(config: SeqstructConfig, cls: type[Encoder]) -> Encoder:
     size = config.source_vocab_size or config.vocab_size
     choices = config.choices(Site.ENCODER_SELF)
     layers = [EncoderLayer(form, slot) for slot in attentions(choices[: 1 if config.tie_layers else None],
-                                                              form.shape(Site.ENCODER_SELF))]  # fmt: skip
+                                                              form.shape(Site.ENCODER_SELF))]
     layers = layers * len(choices) if config.tie_layers else layers
     table = embedding(size, front.embed_dim, config.pad_token_id)
     return cls(front, table, layers, final_norm=form.normalize_before)
@@ -86,7 +86,7 @@ def padding(tokens: Tensor | None, mask: Tensor | None, like: Tensor, pad: int) 
         rows, length = like.shape[:2]
         if mask.dim() != 2 or len(mask) != rows or mask.size(1) < length:
             raise ValueError(f"attention_mask: expected {rows} x {length}, tokens before these in front, 0 = padding, "
-                             f"got {' x '.join(map(str, mask.shape))}")  # fmt: skip
+                             f"got {' x '.join(map(str, mask.shape))}")
         found = mask[:, mask.size(1) - length :] == 0
     elif tokens is not None:
         found = tokens == pad
@@ -239,7 +239,7 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
         resize a part."""
         if self.config.is_encoder_decoder and not self.config.share_all_embeddings:
             raise ValueError("resize_token_embeddings: expected a model with share_all_embeddings, got one with tables "
-                             "of source and target")  # fmt: skip
+                             "of source and target")
         table = super().resize_token_embeddings(*given, **named)
         if self.config.source_vocab_size is not None:
             self.config.source_vocab_size = self.config.vocab_size
@@ -248,7 +248,7 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
     def _decode(
         self, tokens: Tensor | None, mask: Tensor | None, embedded: Tensor | None, cache: SeqstructCache | None,
         source: Tensor | None = None, source_mask: Tensor | None = None, need_weights: bool = False,
-    ) -> tuple[Tensor, list[Tensor], list[Any]]:  # fmt: skip
+    ) -> tuple[Tensor, list[Tensor], list[Any]]:
         """Features B T C of tokens B T or of what is embedded B T C, and what `Decoder.decode` gives beside them."""
         embedded = embed(self.decoder, tokens, embedded)
         padding_mask = padding(tokens, mask, embedded, self.config.pad_token_id)

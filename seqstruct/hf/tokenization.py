@@ -27,7 +27,7 @@ class SeqstructTokenizer(PreTrainedTokenizer):
     vocab_files_names = {
         "source_vocab": "vocab.source.txt", "target_vocab": "vocab.target.txt", "source_model": "subwords.source",
         "target_model": "subwords.target", "source_truecaser": "truecase.source", "target_truecaser": "truecase.target",
-    }  # fmt: skip
+    }
     model_input_names = ["input_ids", "attention_mask"]
 
     def __init__(
@@ -58,7 +58,7 @@ class SeqstructTokenizer(PreTrainedTokenizer):
                 source_vocab=source_vocab, target_vocab=target_vocab, source_model=source_model,
                 target_model=target_model, source_truecaser=source_truecaser, target_truecaser=target_truecaser,
             ).items() if path
-        }  # fmt: skip
+        }
         self.side = "source"
         options = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", **options}
         super().__init__(

@@ -40,7 +40,7 @@ class TokenEncoder(nn.Module):
         self.embeddings = nn.ModuleList(
             nn.Embedding(count, size, padding) if size else None
             for count, size in zip(entries, sizes, strict=True)
-        )  # fmt: skip
+        )
         state_dropout = dropout if state_dropout is None else state_dropout
         self.dropout, self.state_dropout = Dropout(dropout), Dropout(state_dropout)
         between = state_dropout if layers > 1 else 0.0

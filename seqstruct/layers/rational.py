@@ -54,7 +54,7 @@ class RationalLayer(nn.Module):
         found = rational_recurrence(
             self.automaton, self.project(inputs), state,
             final_logits=self.final_logits, epsilon_logits=self.epsilon_logits,
-        )  # fmt: skip
+        )
         return found.hidden, found.state
 
 

@@ -34,7 +34,7 @@ EPSILON = 1e-6  # of norms by the root of the mean square
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu, "gelu": lambda x: F.gelu(x.float()).type_as(x), "gelu_fast": _gelu_by_tanh,
     "gelu_accurate": _gelu_by_tanh, "tanh": torch.tanh, "linear": lambda x: x,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class LayerMemory:
     def consult(
         self, mechanism: Attention, x: Tensor, source: Tensor, source_mask: Tensor | None, position: Tensor,
         need_weights: bool,
-    ) -> Reading:  # fmt: skip
+    ) -> Reading:
         """Cross attention of tokens B T C, at position B T, to a source B S C, which is written once."""
         if self.source is None:
             self.source = mechanism.write(mechanism.initial_state(x.size(0)), source, source, source_mask)

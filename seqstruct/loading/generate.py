@@ -45,7 +45,7 @@ class Generating(TextModel):
             most = options.get("max_len_a", 0) * len(ids) + options.get("max_len_b", 200)
             if len(ids) - 1 > most and not options.get("match_source_len"):
                 raise ValueError(f"prefix {number} has {len(ids) - 1} tokens, and max_len_b and max_len_a allow "
-                                 f"{most:g}")  # fmt: skip
+                                 f"{most:g}")
         found = best(self, prefixes, beam, batch_size, seed, options)
         continued = [self.target.decode(symbols) for symbols in found]
         return continued[0] if alone else continued

@@ -30,7 +30,7 @@ class Parsing(TextModel):
         """What the parsers read beside words, of lemmas and tags."""
         encoders = [self.model.tree_encoder, self.model.shared_encoder, *self.model.graph_encoders.values()]
         found = {field for encoder in encoders if encoder is not None
-                 for field, table in zip(FIELDS, encoder.embeddings, strict=True) if table is not None}  # fmt: skip
+                 for field, table in zip(FIELDS, encoder.embeddings, strict=True) if table is not None}
         return [field for field in FIELDS if field in found and field != "words"]
 
     def parse(self, sentences: Any, *, batch_size: int = BATCH) -> Any:

@@ -17,7 +17,7 @@ from seqstruct.scoring.parsers import check_batch_size
 
 WHOLE = {  # the least value of each
     "beam": 1, "min_len": 0, "max_len_b": 0, "no_repeat_ngram_size": 0, "sampling_topk": -1, "diverse_beam_groups": -1,
-}  # fmt: skip
+}
 REAL: dict[str, tuple[str, Callable[[float], bool]]] = {
     "max_len_a": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
     "lenpen": ("a finite number", math.isfinite),
@@ -87,7 +87,7 @@ def best(
                 if not str(error).startswith("min_len"):
                     raise
                 raise ValueError("min_len: expected at most the length that max_len_a, max_len_b and the model allow, "
-                                 f"got {options.get('min_len', 1)}") from None  # fmt: skip
+                                 f"got {options.get('min_len', 1)}") from None
             for index, ranked in zip(sample["id"].tolist(), hypotheses, strict=True):
                 tokens = ranked[0]["tokens"].tolist() if ranked else []
                 found[index] = [dictionary[token] for token in tokens if token not in left_out]

@@ -66,7 +66,7 @@ class TransformerBlock(nn.Module):
         self.cross = None
         if cross is not None:
             self.cross = Mixer(cross, embed_dim, num_heads, site=Site.CROSS, dropout=attention_dropout,
-                               memory_dim=memory_dim, slot=slot)  # fmt: skip
+                               memory_dim=memory_dim, slot=slot)
         inner = 4 * embed_dim if ffn_dim is None else ffn_dim
         check_sizes(ffn_dim=inner)
         check_rate("dropout", dropout)

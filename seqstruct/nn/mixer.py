@@ -132,7 +132,7 @@ class Mixer(nn.Module):
     def _seen(self, x: Tensor | None, memory: Tensor | None) -> Tensor:
         if (memory is None) == (self.site is Site.CROSS):
             raise ValueError(f"{self.mechanism.name} at {self.site.value}: expected "
-                             + ("a memory to see" if memory is None else "no memory"))  # fmt: skip
+                             + ("a memory to see" if memory is None else "no memory"))
         return x if memory is None else memory
 
 

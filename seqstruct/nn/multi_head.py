@@ -83,10 +83,10 @@ class MultiheadAttention(nn.Module):
             attention.bias_k is not None, attention.add_zero_attn, attention.kdim, attention.vdim,
             attention.batch_first, attention.out_proj.weight.device, attention.out_proj.weight.dtype, plan=plan,
             site=site,
-        )  # fmt: skip
+        )
         packed = attention.in_proj_weight
         weights = packed.chunk(3) if packed is not None else (
-            attention.q_proj_weight, attention.k_proj_weight, attention.v_proj_weight)  # fmt: skip
+            attention.q_proj_weight, attention.k_proj_weight, attention.v_proj_weight)
         biases = [None] * 3 if attention.in_proj_bias is None else attention.in_proj_bias.chunk(3)
         given = zip((*weights, attention.out_proj.weight), (*biases, attention.out_proj.bias), strict=True)
         for name, (weight, bias) in zip(("q_proj", "k_proj", "v_proj", "out_proj"), given, strict=True):
@@ -165,7 +165,7 @@ class MultiheadAttention(nn.Module):
     ) -> Reading:
         mechanism = self.mechanism
         causal = visible is not None and query.size(1) == key.size(1) and bool(
-            (visible == causal_mask(query.size(1), key.size(1), query.device)).all())  # fmt: skip
+            (visible == causal_mask(query.size(1), key.size(1), query.device)).all())
         if mechanism.shape.causal and not causal and query.size(1) > 1:
             raise ValueError(f"{mechanism.name} at decoder_self is causal: expected the causal attn_mask, or is_causal")
         if visible is None or (causal and mechanism.left_to_right):

@@ -30,7 +30,7 @@ def kernel_drops(share: float, *tensors: Tensor) -> bool:
 
 
 def dropped_attention(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool,
-                      share: float) -> Tensor:  # fmt: skip
+                      share: float) -> Tensor:
     """As `ops.softmax.softmax_attention`, with weights dropped; first derivatives only.  Where `kernel_drops`."""
     if visible is not None:
         visible = visible[(None,) * (4 - visible.dim())]

@@ -26,7 +26,7 @@ def heat_map(chart: Chart) -> Figure:
     rows = list(chart.rows)
     figure = Figure(figsize=(14.5, 2.8 + 0.235 * (len(rows) + 1)), layout="constrained")
     figure.suptitle("What can a mechanism learn?  Two layers of size 64 on ten small tasks, percent of right answers",
-                    fontsize=13)  # fmt: skip
+                    fontsize=13)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, beyond in zip(panels, PANELS, strict=True):
         image = _panel(axes, chart, rows, beyond)
@@ -36,7 +36,7 @@ def heat_map(chart: Chart) -> Figure:
     reasons = [
         f"× {row}, {CHART[task].title}: {found.broken}"
         for row in rows for task, found in chart.rows[row].items() if found.broken
-    ]  # fmt: skip
+    ]
     lines = ["   ·   ".join(told[:3]), "   ·   ".join(told[3:7]), "   ·   ".join(told[7:]), *reasons]
     if chart.missing(TASKS):
         lines.append("blank: not yet run")
@@ -51,7 +51,7 @@ def _panel(axes: Axes, chart: Chart, rows: Sequence[str], beyond: bool) -> objec
         for x, task in enumerate(TASKS):
             text, share = _text(found.get(task), beyond), shares[y][x] if y < len(rows) else 0.0
             axes.text(x, y, text, ha="center", va="center", fontsize=7.5,
-                      color="white" if share <= DARK else "black")  # fmt: skip
+                      color="white" if share <= DARK else "black")
     axes.set_yticks(range(len(rows) + 1), [*rows, "best simple rule"], fontsize=8)
     axes.set_xticks(range(len(TASKS)), [CHART[task].title for task in TASKS], fontsize=8.5)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)

@@ -135,13 +135,13 @@ def _trellis(axes: Axes, automaton: Wfsa, path: Path, words: Sequence[str]) -> N
         axes.add_patch(FancyArrowPatch(
             (at, source), (end, target), arrowstyle="-|>", mutation_scale=10, color=BEST, linewidth=1.8, zorder=3,
             connectionstyle=curve, linestyle="--" if position is None else "-",
-        ))  # fmt: skip
+        ))
         shown = f"{'ε ' if position is None else ''}{float(weight):.2f}"
         axes.annotate(
             shown, ((at + end) / 2, (source + target) / 2), xytext=(6 if position is None else 0, 5),
             textcoords="offset points", fontsize="x-small", color=BEST, ha="left" if position is None else "center",
             va="bottom", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}, zorder=5,
-        )  # fmt: skip
+        )
         at = end
     for t in range(T + 1):
         axes.plot([t] * Q, range(Q), "o", color="white", markeredgecolor="0.4", markersize=7, zorder=4)

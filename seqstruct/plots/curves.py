@@ -54,11 +54,11 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
         for entry in _entries(path):
             start = f"{entry.tag}_{metric}_"
             found = {int(key[len(start) :]): value for key, value in entry.statistics.items()
-                     if key.startswith(start) and key[len(start) :].isdecimal()}  # fmt: skip
+                     if key.startswith(start) and key[len(start) :].isdecimal()}
             points = found or points
         if not points:
             raise ValueError(f"{path}: no {metric!r} by length; fairseq-validate with --report-by-length and "
-                             "--log-format json logs it")  # fmt: skip
+                             "--log-format json logs it")
         axes.plot(sorted(points), [points[length] for length in sorted(points)], marker="o", markersize=2.5)
     axes.legend(axes.get_lines(), list(map(plain, logs)), fontsize="small")
     axes.axhline(0.0, color="black", linewidth=0.8)
@@ -72,7 +72,7 @@ def _entries(path: Path) -> list[LogEntry]:
 def length_curves(
     records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None,
     panels: bool = False,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """A metric split up by its axis, one curve for each row: the mean over seeds, with a band from least to greatest.
 
     selection: the metric whose least value chooses the run of a row that is drawn, alone, instead of the mean; None for
@@ -89,7 +89,7 @@ def length_curves(
     names = list(dict.fromkeys(name for rows in groups.values() for name in rows.values()))
     if len(names) > LOOKS:
         raise ValueError(f"expected at most {LOOKS} curves, which colours and dashes tell apart, got {len(names)} rows "
-                         "of different names: choose some, or draw panels")  # fmt: skip
+                         "of different names: choose some, or draw panels")
     columns = min(3, len(groups))
     lines = -(-len(groups) // columns)
     figure = Figure(figsize=(max(6.4, 3.6 * columns), max(5.0, 2.6 * lines + 0.8)), layout="constrained")

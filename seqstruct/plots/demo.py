@@ -49,7 +49,7 @@ def table(found: Mapping[str, Record]) -> Table:
     for row in SHOWN:
         record = found[row]
         grid.add_row(row.split()[1], f"{record.value(METRIC):.4f}", f"{record.parameters:,}",
-                     f"{record.seconds / EPOCHS:.1f}", said[row])  # fmt: skip
+                     f"{record.seconds / EPOCHS:.1f}", said[row])
     return grid
 
 

@@ -14,7 +14,7 @@ from seqstruct.plots.figures import one_panel
 AXES = {
     "decoding_speed": "tokens per second", "beam_decoding_speed": "tokens per second, beam search",
     "state_memory": "state, MB",
-}  # fmt: skip
+}
 
 
 def draw(name: str, records: Sequence[Record]) -> Figure:

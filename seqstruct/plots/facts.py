@@ -86,7 +86,7 @@ def draw(question: Question, chosen: Chosen) -> Figure:
             axes.plot([k, k + 1], [i, j], color="black", alpha=min(1.0, 0.1 + p), linewidth=0.4 + 4 * p, zorder=1)
     for k in range(K):
         axes.scatter([k] * n, range(n), s=90, c=1 - chosen.node[k].numpy(), cmap="gray", vmin=0, vmax=1,
-                     edgecolors="black", zorder=2)  # fmt: skip
+                     edgecolors="black", zorder=2)
     facts = question.facts[-n:]
     axes.set_yticks(range(n), [f"{i}  {plain(' '.join(fact))}" for i, fact in enumerate(facts, 1)])
     axes.set_xticks(range(K), [f"$z_{k}$" for k in range(1, K + 1)])
@@ -99,7 +99,7 @@ def draw(question: Question, chosen: Chosen) -> Figure:
     axes.set_title(
         f"{plain(' '.join(question.question))}?\nanswer {plain(question.answer)}, facts {' → '.join(support)}; "
         f"the model: {plain(chosen.answer)}", fontsize=9,
-    )  # fmt: skip
+    )
     return figure
 
 

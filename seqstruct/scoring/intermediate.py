@@ -38,7 +38,7 @@ def predictions(
             found.append({
                 "chosen": chosen[b, :n, :n], "gold": batch["arcs"][b, :n, :n], "heads": heads[b, : n - 1],
                 "tree": None if tree is None or bool((tree < 0).any()) else tree,
-            })  # fmt: skip
+            })
     return found
 
 
@@ -82,7 +82,7 @@ def _scores(outputs: list[dict[str, Any]]) -> list[tuple[str, float]]:
     words = [
         attachment_counts(o["heads"], o["tree"], torch.zeros_like(o["tree"]).bool())
         for o in outputs if o["tree"] is not None
-    ]  # fmt: skip
+    ]
     if words:
         scores.append(("uas", share(sum(w["right"] for w in words), sum(w["words"] for w in words))))
     return scores

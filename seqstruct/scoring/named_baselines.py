@@ -69,7 +69,7 @@ def _ngrams(folder: Path, name: str, *, sentences: bool = False, pieces: bool = 
     if (folder / "valid.log_probability").is_file():
         return _string_differences(folder, ORDERS[name], discount)
     dictionary = next((path for path in (folder / "bin" / "dict.txt", folder / "bin" / "0" / "dict.txt")
-                       if path.is_file()), None)  # fmt: skip
+                       if path.is_file()), None)
     if dictionary is None:
         raise ValueError(f"{folder / 'bin' / 'dict.txt'}: no such file: expected a folder for language modeling")
     known = {END, *(line.rpartition(" ")[0] for line in read_lines(dictionary))}
@@ -177,7 +177,7 @@ def _best_look(folder: Path, looks: Looks) -> list[Measurement]:
     train, *others = (recognition.read_split(folder, split, meta) for split in recognition.SPLITS)
     right = (trivially_right(train, examples, looks).mean(1).max() for examples in others)
     return [Measurement(f"{called}_accuracy", 100.0 * float(share), "%")
-            for called, share in zip(("validation", "long_validation", "test"), right, strict=True)]  # fmt: skip
+            for called, share in zip(("validation", "long_validation", "test"), right, strict=True)]
 
 
 def _answers(folder: Path, name: str, *, steps: int = 1, memory: int = 25) -> list[Measurement]:
@@ -201,12 +201,12 @@ def _answers(folder: Path, name: str, *, steps: int = 1, memory: int = 25) -> li
     chances = [
         random_choice(min(memory, len(q.facts)), steps)
         if len(q.support) == steps and -1 not in q.support_from_newest(memory) else 0.0 for q in questions["test"]
-    ]  # fmt: skip
+    ]
     return [*found, Measurement("fact_accuracy", 100.0 * fmean(chances), "%")]
 
 
 def _copy(folder: Path, name: str, *, languages: Sequence[str] = (), metrics: Sequence[str] = ("bleu", "chrf"),
-          lowercase: bool = False, splits: Mapping[str, str] = TESTED) -> list[Measurement]:  # fmt: skip
+          lowercase: bool = False, splits: Mapping[str, str] = TESTED) -> list[Measurement]:
     """Scores of the raw source against the raw references; languages: source and target.  Of formulas see `_constant`.
 
     metrics, lowercase: as of `scoring.translation.score`.  splits: with how their metrics begin.
@@ -280,7 +280,7 @@ def _neighbours(folder: Path, name: str, *, splits: Mapping[str, str] = VALIDATE
         if split == "test" and splits is VALIDATED and with_trees:
             trees = parsing.read_split(folder, kinds["trees"], split, meta)
             found += [Measurement("test_graph_sentences_uas", _attachment(sentences, side), "%"),
-                      Measurement("test_trees_uas", _attachment(trees, side), "%")]  # fmt: skip
+                      Measurement("test_trees_uas", _attachment(trees, side), "%")]
     return found
 
 
@@ -309,7 +309,7 @@ def _attachment(sentences: Iterable[AnnotatedSentence], side: str) -> float:
     right = [
         head == gold for sentence in sentences if sentence.heads is not None
         for head, gold in zip(neighbour_heads(len(sentence.words), side), sentence.heads, strict=True)
-    ]  # fmt: skip
+    ]
     return share(sum(right), len(right))
 
 
@@ -329,4 +329,4 @@ BASELINES: dict[str, Callable[..., list[Measurement]]] = {
     "constant": _constant, "random answer": _answers, "most frequent answer": _answers,
     "previous word": _neighbours, "next word": _neighbours, "simple rule": _simple_rule,
     "trivial rule": _simple_rule, "counting rule": _counting_rule, "linear rule": measure_transformation,
-}  # fmt: skip
+}

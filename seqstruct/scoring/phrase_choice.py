@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         width = max((len(scores) for _, scores in read_scores(table)), default=0)
         share, sources = agreement(read_scores(table), COLUMNS.get(args.by), width)
         write(args.out, [Measurement("most_frequent_chosen", 100 * share, "%"),
-                         Measurement("source_phrases", sources, "phrases")])  # fmt: skip
+                         Measurement("source_phrases", sources, "phrases")])
         print(f"{100 * share:.2f} % of {sources} source phrases")
 
     return run_module(parser, argv, work)

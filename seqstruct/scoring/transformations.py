@@ -39,7 +39,7 @@ def is_folder(folder: str | os.PathLike) -> bool:
 
 
 def score(rule: Transformation, pairs: Mapping[str, Sequence[Pair]], outputs: Mapping[str, Sequence[Output]]
-          ) -> list[Measurement]:  # fmt: skip
+          ) -> list[Measurement]:
     """The metrics of outputs for the pairs of test and gen.  Raises ValueError if their numbers differ."""
     found = []
     for split in SCORED:
@@ -59,11 +59,11 @@ def _judge(rule: Transformation, pair: Pair, output: Output) -> dict[str, bool]:
         auxiliaries, right = ([w for w in words if w in AUXILIARIES] for words in (output, pair.target))
         first = output[0] if output else None
         return {"first_word": first == pair.target[0], "first_auxiliary": first == linear[0],
-                "main_auxiliary": auxiliaries == right}  # fmt: skip
+                "main_auxiliary": auxiliaries == right}
     main = next(place for place, words in enumerate(zip(linear, pair.target, strict=True)) if words[0] != words[1])
     alike = [WORD_CLASSES.get(word) for word in output] == [WORD_CLASSES[word] for word in pair.target]
     return {"main_verb": alike and output[main] == pair.target[main],
-            "recent_noun": alike and output[main] == linear[main]}  # fmt: skip
+            "recent_noun": alike and output[main] == linear[main]}
 
 
 def baselines(rule: Transformation, train: Sequence[Pair]) -> dict[str, Callable[[Sequence[str]], Output]]:

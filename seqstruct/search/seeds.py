@@ -63,7 +63,7 @@ def train_all(
         try:
             said = {entry.tag: entry.statistics for entry in train(more)}
             one |= {subset: {name.removeprefix(f"{subset}_"): value for name, value in said[subset].items()}
-                    for subset in CALLED}  # fmt: skip
+                    for subset in CALLED}
         except (FloatingPointError, ValueError) as error:
             one["broke"] = str(error).partition("\n")[0] or type(error).__name__
         found.append(one)
@@ -83,7 +83,7 @@ def chosen(trained: Sequence[Trained], seed: int) -> float | None:
     found = [(one["valid"], one["rate"]) for one in trained if one["seed"] == seed and "valid" in one]
     # NaN is the worst loss, not equal to all
     tried = [(-valid["accuracy"], math.inf if math.isnan(valid["loss"]) else valid["loss"], rate)
-             for valid, rate in found]  # fmt: skip
+             for valid, rate in found]
     return min(tried)[2] if tried else None
 
 
@@ -104,7 +104,7 @@ def measurements(task: str, axis: str, trained: Sequence[Trained], seed: int, wh
     searched = [(one["rate"], one["valid"]["accuracy"]) for one in trained if one["seed"] == seed and "valid" in one]
     reached = max(accuracy for _, accuracy in searched)
     found = [Measurement(f"chosen_{task}_rate", best, "learning rate"),
-             Measurement(f"search_{task}", reached, "%", "learning rate", searched), *remarks]  # fmt: skip
+             Measurement(f"search_{task}", reached, "%", "learning rate", searched), *remarks]
     for subset, name in CALLED.items():
         for statistic, table in (("accuracy", ""), ("sequence_accuracy", WHOLE)):
             points = [(one["seed"], one[subset][statistic]) for one in of_best]

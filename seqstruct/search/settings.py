@@ -37,7 +37,7 @@ from seqstruct.bridge.logs import LogEntry
 from seqstruct.scoring.measurement import Measurement
 
 KEYS = {"metric", "direction", "at", "tie", "epochs", "up_to", "grid", "count", "draws", "then", "overrides",
-        "measurements"}  # fmt: skip
+        "measurements"}
 NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 Point = dict[str, Any]
 
@@ -56,7 +56,7 @@ def _where(loaded: Any, words: Sequence[str]) -> dict[str, Any]:
     for condition, more in _mapping("where", where).items():
         if set(condition.split()) <= set(words):
             loaded |= {key: {**_mapping(key, loaded.get(key, {})), **value} if isinstance(value, dict) else value
-                       for key, value in _mapping(condition, more).items()}  # fmt: skip
+                       for key, value in _mapping(condition, more).items()}
     return loaded
 
 
@@ -104,7 +104,7 @@ def _check_numbers(loaded: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     plain = {key: [value] for key, value in draws.items() if not isinstance(value, dict)}
     tried = [value if isinstance(value, dict) else {key: value}
              for part in (loaded.get("grid", {}), loaded.get("then", {}), plain)
-             for key, values in part.items() for value in values]  # fmt: skip
+             for key, values in part.items() for value in values]
     for word in ("of", "for", "along"):
         if not isinstance(asked.get(word, ""), str):
             raise ValueError(f"measurements: {word}: expected a key, got {asked[word]!r}")
@@ -116,13 +116,13 @@ def _check_numbers(loaded: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
                 raise ValueError(f"measurements: {word}: {asked[word]}: {error}") from error
     if "for" in asked and asked["for"] not in _keys_of_all(loaded):
         raise ValueError("measurements: for: expected a key of grid or draws that all settings have, got "
-                         f"{asked['for']}")  # fmt: skip
+                         f"{asked['for']}")
 
 
 def _keys_of_all(loaded: Mapping[str, Any]) -> set[str]:
     """What every setting that is tried has a value of."""
     parts = [[set(value) if isinstance(value, dict) else {key} for value in values]
-             for key, values in loaded.get("grid", {}).items()]  # fmt: skip
+             for key, values in loaded.get("grid", {}).items()]
     return set(loaded.get("draws", ())).union(*(set.intersection(*part) for part in parts))
 
 
@@ -134,7 +134,7 @@ def points(settings: Mapping[str, Any], seed: int) -> list[Point]:
     """The settings to try, values by key of the config; draws are those of the seed.  Raises ValueError for a draw."""
     if "grid" in settings:
         return [_merged(zip(settings["grid"], values, strict=True))
-                for values in itertools.product(*settings["grid"].values())]  # fmt: skip
+                for values in itertools.product(*settings["grid"].values())]
     found = []
     for number in range(settings["count"]):
         generator = np.random.default_rng([seed, number])
@@ -164,7 +164,7 @@ def _draw(key: str, asked: Any, generator: np.random.Generator) -> Any:
         value = float(f"{np.exp(generator.uniform(math.log(low), math.log(high))):.6g}")
     else:
         raise ValueError(f"{key}: expected integers, uniform or log_uniform (above 0), each of two ends, uniform's of "
-                         f"four decimals at most, got {asked}")  # fmt: skip
+                         f"four decimals at most, got {asked}")
     return [value] if key == "optimization.lr" else value
 
 

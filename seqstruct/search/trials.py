@@ -33,7 +33,7 @@ def search(
     """
     if least is not None and settings["direction"] != "max":
         raise ValueError(f"chance is of an accuracy: expected the direction max, got {settings['direction']} of "
-                         f"{settings['metric']}")  # fmt: skip
+                         f"{settings['metric']}")
     out.mkdir(parents=True, exist_ok=True)
     try:
         _search(settings, out, seed, least, train, words)
@@ -81,7 +81,7 @@ def check_same(path: Path, found: Any, wanted: Any) -> None:
     """Raise ValueError if a file of results to go on with is of trainings that were told something else."""
     if found != wanted:
         raise ValueError(f"{path} is of other trainings, of {json.dumps(found)}: expected {json.dumps(wanted)}, or "
-                         "another folder for these")  # fmt: skip
+                         "another folder for these")
 
 
 def _attempt_all(
@@ -119,7 +119,7 @@ def hydra_training(folder: str, name: str, words: Sequence[str], save_dir: str) 
                  "common.log_format=json", "common.log_interval=1000", "common.reset_logging=false",
                  "dataset.valid_subset=valid", "dataset.num_workers=0",
                  # the thread that fills a buffer would wait for ever, with the data, if training ends within an epoch
-                 "dataset.data_buffer_size=0"]  # fmt: skip
+                 "dataset.data_buffer_size=0"]
         config = composed([*words, *alone, *more])  # of two words for a key the later one counts
         if config.common.user_dir == seqstruct.__name__:  # which is a folder of the checkout alone
             config.common.user_dir = os.path.dirname(seqstruct.__file__)

@@ -86,7 +86,7 @@ class DocumentTranslationTask(TranslationTask):
         self.datasets[split] = DocumentPairs(
             documents, not training, *sides, left_pad_source=self.cfg.left_pad_source, left_pad_target=False,
             shuffle=training, pad_to_multiple=self.cfg.required_seq_len_multiple,
-        )  # fmt: skip
+        )
 
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:
         """fairseq's; what was translated of another split, or by another model, is no context of what comes."""
@@ -146,7 +146,7 @@ class DocumentTranslationTask(TranslationTask):
             hypothesis["alignment"] = (
                 [(word, at - start) for word, at in alignment if start <= at < end - 1] if hard
                 else alignment[start : end - 1]
-            )  # fmt: skip
+            )
         if isinstance(hypothesis.get("attention"), Tensor) and hypothesis["attention"].dim() == 2:
             hypothesis["attention"] = hypothesis["attention"][:, start:end]
 

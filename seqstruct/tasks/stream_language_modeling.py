@@ -113,7 +113,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
             segments, _alone, [[step] for step in range(len(segments))], seed=seed, epoch=epoch,
             num_workers=options.get("num_workers", 0), buffer_size=options.get("data_buffer_size", 0),
             skip_remainder_batch=options.get("skip_remainder_batch", False), disable_shuffling=True,
-        )  # fmt: skip
+        )
 
     def train_step(
         self, sample: Dict[str, Any], model: Any, criterion: Any, optimizer: Any, update_num: int,

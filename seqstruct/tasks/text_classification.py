@@ -76,4 +76,4 @@ class TextClassificationTask(FolderTask):
 
     def _ids(self, texts: List[List[str]]) -> List[Tensor]:
         return [torch.tensor([word_number(word, self.dictionary) for word in words[: self.cfg.max_length]],
-                             dtype=torch.int32) for words in texts]  # fmt: skip
+                             dtype=torch.int32) for words in texts]

@@ -33,7 +33,7 @@ def model_of(case: Case, generator: torch.Generator) -> Any:
     config = SeqstructConfig(
         arch="structured_transformer" if cross else "structured_transformer_lm",
         vocab_size=VOCABULARY, **layers, **heads, **encoder, **{f"{case.site.value}_attention": plan},
-    )  # fmt: skip
+    )
     with torch.random.fork_rng():
         torch.manual_seed(generator.initial_seed())
         model = (SeqstructForSeq2SeqLM if cross else SeqstructForCausalLM)(config).double().eval()
@@ -89,7 +89,7 @@ def test_scores_of_beams_are_those_of_their_tokens(case: Case, generator: torch.
     found = model.generate(
         tokens, max_new_tokens=NEW, num_beams=BEAM, num_return_sequences=BEAM, return_dict_in_generate=True,
         output_scores=True, do_sample=False, early_stopping=True,
-    )  # fmt: skip
+    )
     sequences, source = found.sequences, tokens.repeat_interleave(BEAM, 0)
     if case.site is Site.CROSS:
         logits, new = logits_of(model, source, sequences[:, :-1]), sequences[:, 1:]

@@ -16,7 +16,7 @@ C = 8
 ENOUGH = {  # options for so many steps
     "mean_pool": {"slots": 5, "stride": 40}, "linformer": {"slots": 3, "length": 200},
     "nondeterministic_stack": {"states": 1, "symbols": 2, "size": 2},
-}  # fmt: skip
+}
 
 
 def numbers(state) -> int:

@@ -96,7 +96,7 @@ def test_every_command_knows_it(reversals: Path, tmp_path: Path) -> None:
         file, "fairseq_cli.train", *fairseq, "--arch", "structured_transformer", *sizes(heads=2), "--optimizer",
         "adam", "--max-update", 1, "--save-dir", tmp_path, "--encoder-self-attention", plan,
         "--decoder-self-attention", plan, "--cross-attention", plan,
-    )  # fmt: skip
+    )
     checkpoint = tmp_path / "checkpoint_last.pt"
     said = run(package, "fairseq_cli.generate", *fairseq, "--path", checkpoint, "--beam", 2, "--max-len-b", 9)
     assert len(re.findall(r"^H-\d+\t", said, re.MULTILINE)) == 60
@@ -157,6 +157,6 @@ def test_what_does_not_import_is_said_in_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "seqstruct", "list"], capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: str(tmp_path / "nothing.py")},
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1 and done.stderr.startswith(f"seqstruct list: {tmp_path}/nothing.py (")

@@ -16,7 +16,7 @@ DIM, HEADS = 16, 4
 FULL = Slot(kv_heads=2, biases=False, qk_norm=True, rotary_base=100.0)
 ROTATING = {
     "softmax", "sigmoid", "gated_softmax", "sliding_window", "dilated_window", "local_blocks", "bigbird", "retention",
-}  # fmt: skip
+}
 
 
 def build(name, slot, site=Site.DECODER_SELF, **options):

@@ -151,7 +151,7 @@ def test_flash_linear_attention_is_asked_for_the_same(tiny) -> None:
         chunk_linear_attn=linear, chunk_delta_rule=lambda q, k, v, beta, **o: rule(q, k, v, None, beta, **o),
         chunk_gated_delta_rule=rule, chunk_kda=rule, chunk_gla=rule, chunk_retention=retention,
         chunk_simple_gla=rule, chunk_gsa=slots,
-    )  # fmt: skip
+    )
     leaves = [attention.draw(seed, 2, 2, 9, 4) for seed in (1, 2, 3)]
     drawn = [attention.draw(seed, 2, 2, 9, *more) for seed, more in ((11, ()), (12, ()), (13, (4,)), (14, (32,)))]
     theirs = attention.flash_cases(fla, leaves, *drawn)

@@ -26,7 +26,7 @@ def test_a_section_is_replaced_and_the_others_keep_what_they_have(tmp_path: Path
 
     def run(*names: str) -> subprocess.CompletedProcess:
         environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "TIMES": "1", "THREADS": "3",
-                       "PEERS": "a b"}  # fmt: skip
+                       "PEERS": "a b"}
         command = [tmp_path / "recipes" / "speed.sh", *names]
         return subprocess.run(command, env=environment, capture_output=True, text=True)
 

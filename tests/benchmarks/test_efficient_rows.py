@@ -65,7 +65,7 @@ def test_states_are_counted_as_they_are_used_and_beside_that_as_they_are_reserve
     causal = {cells: 3 * (2 * (2 * 2 * cells * 4 * 4) + 2 * cells + 2 * 8) / 1e6 for cells in (9, 16, 33, 64)}
     assert found["figure-4.3", "state_memory"].points == [(n, pytest.approx(causal[n])) for n in (9, 33)]
     assert found["figure-4.3", "reserved_memory"].points == [
-        (9, pytest.approx(causal[16])), (33, pytest.approx(causal[64]))]  # doubled after 8 and after 32  # fmt: skip
+        (9, pytest.approx(causal[16])), (33, pytest.approx(causal[64]))]  # doubled after 8 and after 32
     # across nothing is spare: the source is written at once
     assert found["figure-4.2", "state_memory"].value == pytest.approx(2 * causal[33])
     assert found["figure-4.2", "reserved_memory"].value == pytest.approx(causal[64] + causal[33])
@@ -73,7 +73,7 @@ def test_states_are_counted_as_they_are_used_and_beside_that_as_they_are_reserve
     rfa = {(m.table, m.metric): m.value for m in efficient_rows.memory("RFA-Gaussian", (9, 33))}
     assert rfa["figure-4.2", "reserved_memory"] == rfa["figure-4.2", "state_memory"]  # one size, and no spare room
     assert rfa["figure-4.2", "memory_share"] == pytest.approx(
-        100 * rfa["figure-4.2", "state_memory"] / found["figure-4.2", "state_memory"].value)  # fmt: skip
+        100 * rfa["figure-4.2", "state_memory"] / found["figure-4.2", "state_memory"].value)
     assert {table for table, _ in found} == set(efficient_rows.FIGURES)
 
 
@@ -98,7 +98,7 @@ def test_the_command_writes_or_says_why_not(small, tmp_path: Path, capsys: pytes
     assert json.loads((tmp_path / "found.json").read_text())[0]["table"] == "figure-5.1"
     for words, told in ((["states", "BASE", "--lengths", "3"], "expected a row of softmax, "),
                         (["speed", "T2R", "--lengths", "3"], "--curves for what was timed"),
-                        (["encoding", "BASE", "--curves", str(tmp_path)], "encoding.json")):  # fmt: skip
+                        (["encoding", "BASE", "--curves", str(tmp_path)], "encoding.json")):
         assert efficient_rows.main([*words, *out]) == 1
         assert told in capsys.readouterr().err
 
@@ -119,7 +119,7 @@ def test_curves_that_cannot_be_measured_are_refused(tmp_path: Path, capsys: pyte
     out = tmp_path / "curves"
     for options, message in ((["--lengths", "0"], "lengths and repeats of 1 or more"),
                              (["--lengths", "3", "--repeats", "0"], "lengths and repeats of 1 or more"),
-                             (["--lengths", "3", "--device", "nowhere"], "no device nowhere")):  # fmt: skip
+                             (["--lengths", "3", "--device", "nowhere"], "no device nowhere")):
         assert write_curves.main(["encoding", *options, "--out", str(out)]) == 1
         assert message in capsys.readouterr().err
     assert not out.exists()

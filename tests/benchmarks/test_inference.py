@@ -53,7 +53,7 @@ def test_a_peer_is_given_the_same_problem(monkeypatch):
 
 
 @pytest.mark.parametrize("case", [inference.chain(2, 4, 2, HERE), inference.trees("projective trees", 2, 3, HERE),
-                                  inference.trees("all trees", 2, 3, HERE)])  # fmt: skip
+                                  inference.trees("all trees", 2, 3, HERE)])
 def test_backward_passes_run(case):
     for contestant in case.values():
         contestant.backward(contestant.forward())

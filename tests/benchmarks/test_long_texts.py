@@ -40,10 +40,10 @@ def test_published_sizes(size: str, layers: int, tied: bool | None) -> None:
 
 def test_the_last_row_is_measured_and_every_length_has_a_name(tmp_path: Path, monkeypatch) -> None:
     words = ["--config-dir", str(CONFIGS), "--config-name", "train", "--base", "transformer", "--repeats", "1",
-             "--out", str(tmp_path / "found.json"), "--lengths", "1000", "1024", "2000"]  # fmt: skip
+             "--out", str(tmp_path / "found.json"), "--lengths", "1000", "1024", "2000"]
     taken = []
     monkeypatch.setattr(long_texts, "settings_of", lambda _, __, overrides, lengths: taken.append(overrides) or
-                        dict.fromkeys(lengths, {}))  # fmt: skip
+                        dict.fromkeys(lengths, {}))
     steps = Contestant(lambda: torch.zeros(3), lambda _: None)
     monkeypatch.setattr(long_texts, "training_step", lambda *_: steps)
     monkeypatch.setattr(long_texts, "audit", lambda _: SimpleNamespace(peak=2.0))
@@ -58,7 +58,7 @@ def test_the_last_row_is_measured_and_every_length_has_a_name(tmp_path: Path, mo
 @pytest.mark.training
 def test_the_command_writes_or_says_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--config-dir", str(CONFIGS), "--config-name", "train", "--base", "transformer", "--repeats", "1",
-             "--out", str(tmp_path / "found.json"), "--lengths", "12"]  # fmt: skip
+             "--out", str(tmp_path / "found.json"), "--lengths", "12"]
     assert long_texts.main(["row=abc_mlp_64", "scale=smoke", *words]) == 0
     speed, memory = measurements.read(tmp_path, ["found.json"])
     assert (speed.metric, memory.metric) == ("speed_12", "memory_12") and min(speed.value, memory.value) > 0

@@ -20,14 +20,14 @@ def test_the_variance_is_that_of_equation_a1(z: float, generator: torch.Generato
 
 def test_more_frequencies_and_a_smaller_sigma_err_less(generator: torch.Generator) -> None:
     errors = [random_features.distance(True, sigma, count, generator)
-              for sigma, count in ((1.0, 1024), (1.0, 64), (2.0, 64))]  # fmt: skip
+              for sigma, count in ((1.0, 1024), (1.0, 64), (2.0, 64))]
     assert errors == sorted(errors)
 
 
 def test_the_command_writes_a_row_or_says_why_not(tmp_path, capsys) -> None:
     out = tmp_path / "found.json"
     for row, metric in (("z = 1.5", "variance"), ("equation 4.10, 64 frequencies", "median_output_error"),
-                        ("unit norm, sigma 2, mean of the values", "median_output_error")):  # fmt: skip
+                        ("unit norm, sigma 2, mean of the values", "median_output_error")):
         assert random_features.main([row, "--draws", "50", "--out", str(out)]) == 0
         (found,) = measurements.read(tmp_path, ["found.json"])
         assert (found.metric, found.value > 0) == (metric, True)

@@ -110,7 +110,7 @@ def test_the_authors_layers_take_part_where_importable(monkeypatch):
         assert not found and "neither no.such.package can be imported: --peer FOLDER says where" in note
     modules = {PACKAGES[0]: {}, f"{PACKAGES[0]}.superposition": {"SuperpositionStackAttention": Peer},
                f"{PACKAGES[0]}.nondeterministic": {"NondeterministicStackAttention": Peer},
-               "torch_semiring_einsum": {"AutomaticBlockSize": lambda: 10}}  # fmt: skip
+               "torch_semiring_einsum": {"AutomaticBlockSize": lambda: 10}}
     for parent in ("rau", "rau.models", "rau.models.stack_nn"):
         modules[parent] = {}
     for name, values in modules.items():

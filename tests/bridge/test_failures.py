@@ -40,7 +40,7 @@ def test_so_does_hydra(tmp_path: Path) -> None:
         "hydra_train", f"hydra.run.dir={tmp_path}/out", "hydra.job.chdir=false", f"common.user_dir={PLUGIN}",
         "common.cpu=true", "task=translation", f"task.data={tmp_path}/absent", "+model={_name:structured_transformer}",
         "optimizer=adam", "lr_scheduler=fixed", "dataset.batch_size=5", f"checkpoint.save_dir={tmp_path}/new",
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == f"seqstruct: {tmp_path}/absent: No such file or directory"
     assert "Traceback" not in done.stdout + done.stderr and "HYDRA_FULL_ERROR" not in done.stderr
@@ -80,7 +80,7 @@ LIBRARY = failures.FAIRSEQ[0] + "/tasks/some_task.py"
         ("raise RuntimeError('Expected to have finished reduction in the prior iteration before ...')", LIBRARY,
          "some parameters of the model have no part in the loss: give --find-unused-parameters"),
     ],
-)  # fmt: skip
+)
 def test_sentences(
     code: str, path: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

@@ -36,7 +36,7 @@ HYDRA = (
 )
 INTERVALS = (
     "--log-interval", "--validate-interval", "--save-interval", "--keep-interval-updates-pattern", "--update-freq"
-)  # fmt: skip
+)
 PAIR = "pairs names no pair of languages".replace("pairs", "{}")
 FOREIGN = "{}: expected a fairseq checkpoint with a 'model' entry"
 OTHER_OPTIMIZER = "mt.pt was trained with other parameters, so its optimizer does not fit"
@@ -155,14 +155,14 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
      "no optimizer is called telepathy; there are: "),
     (HYDRA, {"dataset.batch_size": "dataset.batch"}, "seqstruct: Could not override 'dataset.batch'."),
     (HYDRA, {"encoder_layers": "encoder_layer"}, "Key 'encoder_layer' not in 'StructuredTransformerModelConfig'"),
-]  # fmt: skip
+]
 
 
 DRAWING = ("plot attention --target am --out x.png", "plot run --target am --out x.png", "automaton --out x.png")
 READING = (
     "inspect", "average --out x.pt", "parse short --checkpoint",
     "rescore --nbest short --source short --out x --checkpoint",
-)  # fmt: skip
+)
 NO_CHECKPOINT = {
     **{name: DAMAGED.format(name) for name in ("cut.pt", "hole.pt", "nothing.pt", "short")},
     **{name: FOREIGN.format(name) for name in ("foreign.pt", "tensor.pt")},
@@ -172,7 +172,7 @@ NO_MODEL = {
     "parts.pt": "parts.pt: not a checkpoint of fairseq-train: it has no configuration",
     "unknown.pt": "unknown.pt: the model 'telepathy' is not known to fairseq",
     "fewer.pt": "fewer.pt: the checkpoint is of another architecture", "empty": "empty: ",
-}  # fmt: skip
+}
 OWN: list[tuple[str, str]] = [
     *((f"{command} {name}", said) for command in READING for name, said in NO_CHECKPOINT.items()),
     *((f"{command} {name} ein", said) for command in DRAWING for name, said in (NO_CHECKPOINT | NO_MODEL).items()),
@@ -181,7 +181,7 @@ OWN: list[tuple[str, str]] = [
     ("automaton --out x.png mt.pt ein", "mt.pt: the model has no rational recurrence"),
     ("automaton --out x.png lm.pt ein", "lm.pt: the model has no rational recurrence"),
     ("parse short --checkpoint lm.pt", "is no parser"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def make_checkpoints() -> None:
         "foreign": {"weight": torch.zeros(3)}, "tensor": torch.zeros(3), "list": {**state, "model": [1, 2]},
         "parts": {"model": model}, "fewer": {**state, "model": dict(list(model.items())[:5])},
         "unknown": {**state, "cfg": unknown},
-    }.items():  # fmt: skip
+    }.items():
         torch.save(content, f"{name}.pt")
 
 

@@ -42,7 +42,7 @@ def test_projections_have_it(plan: str, options: dict[str, Any], generator: torc
     ({"decoder_self_attention": "rfa(unit_norm=False)"}, "layer 0: expected .*, got rfa"),
     ({"checkpoint_activations": True}, "--quant-noise-pq does not go with --checkpoint-activations"),
     ({"reversible": True}, "--quant-noise-pq does not go with --reversible"),
-])  # fmt: skip
+])
 def test_where_it_would_be_left_out_or_drawn_twice(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         small_language_model(dictionary_of("abc"), **NOISE, **options)

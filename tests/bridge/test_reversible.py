@@ -103,7 +103,7 @@ def test_two_streams_by_hand():
 @pytest.mark.parametrize("option", [
     {"decoder_normalize_after": True}, {"decoder_layerdrop": 0.1}, {"checkpoint_activations": True},
     {"scale_resids": True},
-])  # fmt: skip
+])
 def test_what_is_not_reversible_is_refused(option, generator):
     with pytest.raises(ValueError, match=f"--{next(iter(option)).replace('_', '-')} does not go with --reversible"):
         small(generator, reversible=True, **option)

@@ -15,7 +15,7 @@ class Summing(StatefulDecoder):
         saved = self.saved(incremental_state)
         total, length = (prev_output_tokens.new_zeros(len(prev_output_tokens)), 0) if saved is None else (
             saved["state"], saved["length"]
-        )  # fmt: skip
+        )
         sums = total[:, None] + prev_output_tokens[:, length:].cumsum(1)
         self.save(incremental_state, state=sums[:, -1], length=prev_output_tokens.size(1))
         return factor * sums, {"attn": [None]}

@@ -265,7 +265,7 @@ def test_what_structured_attention_does_not_offer_is_refused(dictionary: Diction
           "adaptive_softmax_cutoff": "5", "decoder_output_dim": 7},
          "one size: --decoder-embed-dim is 12, --decoder-output-dim 7"),
     ],
-)  # fmt: skip
+)
 def test_adaptive_tables_that_do_not_fit_are_refused(
     options: dict[str, object], message: str, dictionary: Dictionary
 ) -> None:

@@ -41,13 +41,13 @@ def trained(tmp_path_factory) -> Path:
 OPTIONS = [
     "--task", "stream_language_modeling", "--decoder-layers", "2", "--decoder-embed-dim", "8", "--hidden-size", "12",
     "--batch-size", "2", "--tokens-per-sample", "9", "--required-batch-size-multiple", "1",
-]  # fmt: skip
+]
 PALM = ["--arch", "palm", "--attention-layer", "1", "--span-size", "4"]
 
 
 def train(folder: Path, out: Path, *options: object) -> None:
     fairseq("train", folder / "bin", *OPTIONS, *options, "--optimizer", "adam", "--lr", "0.01", "--max-epoch", 1,
-            "--save-dir", out, "--no-epoch-checkpoints")  # fmt: skip
+            "--save-dir", out, "--no-epoch-checkpoints")
 
 
 def printed(capsys, *arguments) -> str:
@@ -129,7 +129,7 @@ def test_an_untrained_model_needs_an_architecture(trees, refused):
 
 @pytest.mark.parametrize(("content", "missing"), [
     ("model: {_name: palm}", "task"), ("task: {_name: language_modeling, data: none}", "model"),
-])  # fmt: skip
+])
 def test_an_untrained_model_needs_a_task_and_a_model(trees, refused, content, missing):
     trees.with_name("train.yaml").write_text(f"# @package _global_\n{content}\n")
     config = ["--config-dir", trees.parent, "--config-name", "train"]
@@ -148,7 +148,7 @@ def test_an_untrained_model_needs_a_task_and_a_model(trees, refused, content, mi
     (["--branching", "left", "--out", "x.json"], "--out: expected trees to score"),
     (["gold.mrg", "--branching", "left", "--out", "x.json", "--format", "json"], "--out: expected no --format with it"),
     (["gold.mrg", "--branching", "left", "--convention", "sentence", "--format", "drawn"], "--convention: expected"),
-])  # fmt: skip
+])
 def test_options_that_do_nothing_are_refused(trees, refused, monkeypatch, options, told):
     monkeypatch.chdir(trees.parent)
     trees.with_name("text").write_text("a b\n")

@@ -25,7 +25,7 @@ def train(folder: Path, name: str, *options: object) -> Path:
         "train", folder / "data", "--task", "joint_parsing", "--criterion", "joint_parsing", "--arch", "joint_parser",
         *SIZES, *options, "--optimizer", "adam", "--lr", 0.05, "--batch-size", 4, "--max-epoch", 3, "--save-dir",
         folder / name, "--no-epoch-checkpoints",
-    )  # fmt: skip
+    )
     return folder / name / "checkpoint_last.pt"
 
 
@@ -53,7 +53,7 @@ def test_text_and_conllu_give_the_model_s_trees(
         stream.write("1\tthe\t_\tDET\tdt\t_\t_\t_\t_\t_\n2\tdog\tdog\tNOUN\tnn\t_\t1\tx\t_\t_\n\n")
     checkpoint = trained / "words" / "checkpoint_last.pt"
     assert parse(tmp_path / "some.txt", tmp_path / "other.conllu.gz", "--checkpoint", checkpoint, "--out",
-                 tmp_path / "out") == 0  # fmt: skip
+                 tmp_path / "out") == 0
     printed = capsys.readouterr().out
     assert f"some.conllu: {len(lines)} trees" in printed and "other.conllu: 1 trees" in printed
     found = list(read_conllu(tmp_path / "out" / "some.conllu"))

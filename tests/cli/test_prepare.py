@@ -52,7 +52,7 @@ def test_a_path_that_fairseq_would_part_is_refused(mark, tmp_path, capsys):
 
 
 QUICK = ("sst", "snli", "babi", "sdp2015", "ud-english", "imdb", "imagenet64", "amazon", "subj", "cr", "aan",
-         *(entry.name for entry in ENTRIES if entry.trial))  # fmt: skip
+         *(entry.name for entry in ENTRIES if entry.trial))
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -154,7 +154,7 @@ def test_phrases_that_validate_do_not_train(tmp_path, capsys):
 
 @pytest.mark.parametrize("name, option, least", [
     ("phrases", "every", 1), ("phrases", "vocabulary", 1), ("masked-lm", "lines", 1),
-])  # fmt: skip
+])
 def test_numbers_below_the_least_are_refused(name, option, least, tmp_path, capsys):
     assert prepare(name, "--made-up", f"--{option}", least - 1, "--out", tmp_path / "out") == 1
     assert capsys.readouterr().err == f"seqstruct prepare: {option} is at least {least}, not {least - 1}\n"

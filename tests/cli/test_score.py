@@ -56,7 +56,7 @@ def test_text_holds_scores_signature_and_comparison(folder, capsys):
     assert main(["score", *words, "--record", "found.json", "test_{}"]) == 0
     found = {m["metric"]: (m["value"], m["unit"]) for m in json.loads((folder / "found.json").read_text())}
     assert list(found) == ["test_bleu", "test_chrf", "test_bleu_difference", "test_bleu_p", "test_chrf_difference",
-                           "test_chrf_p"]  # fmt: skip
+                           "test_chrf_p"]
     bleu = compared[0]
     assert found["test_bleu_difference"] == (bleu["value"] - bleu["baseline"], "BLEU")
     assert found["test_bleu_p"] == (bleu["p_value"], "p")
@@ -187,7 +187,7 @@ def test_what_does_not_go_together_is_one_sentence(folder, refused, arguments, m
     ("--hypotheses", "--sources ref.en", "expected --by-length with it"),
     ("--hypotheses", "--language en", "expected --metrics tokenized_bleu with it"),
     ("--hypotheses", "--tokenize none --metrics ter", "expected bleu or gleu in --metrics with it"),
-])  # fmt: skip
+])
 def test_options_that_do_nothing_are_refused(folder, refused, way, option, told):
     option = option.split()
     assert f"seqstruct score: {option[0]}: {told}" in refused("score", way, "hyp.bpe", *option)
@@ -217,7 +217,7 @@ def test_a_prepared_folder_says_how_it_is_scored_and_the_scores_are_recorded(fol
     assert value == BLEU().corpus_score(TEXT, [REFERENCE]).score
     plain = json.loads((folder / "found.json").read_text())
     (folder / "corpus.json").write_text(json.dumps(
-        {"options": {"languages": ["de", "en"], "subwords": kind, "truecase": kind != "characters"}}))  # fmt: skip
+        {"options": {"languages": ["de", "en"], "subwords": kind, "truecase": kind != "characters"}}))
     (folder / "out.txt").write_text((folder / "out.txt").read_text().replace("Two", "two").replace("The", "the"))
     assert main([*command, "--record", "found.json", "validation_{}", "5.7:validation_{}"]) == 0
     assert json.loads((folder / "found.json").read_text()) == plain
@@ -242,7 +242,7 @@ def test_a_system_of_words_is_tested_against_one_of_subwords(folder, capsys):
     words = [line.replace("@@ ", "") for line in SUBWORDS]
     (folder / "words.txt").write_text("".join(f"H-{i}\t-0.5\t{line}\n" for i, line in enumerate(words)))
     command = ["score", "--from-generate", "words.txt", "--data", "a", "--against", "generate.txt", "--resamples", "20",
-               "--format", "json"]  # fmt: skip
+               "--format", "json"]
     assert main([*command, "--against-data", "b"]) == 0
     (same, *_) = json.loads(capsys.readouterr().out)["against"]
     assert same["value"] == same["baseline"] == BLEU().corpus_score(TEXT, [REFERENCE]).score

@@ -156,7 +156,7 @@ def fairseqs_lstm() -> Any:
 @pytest.mark.parametrize(
     "build", [recurrent, lambda: small_translation_model(DICTIONARY).double(), fairseqs_lstm],
     ids=["recurrent", "transformer", "lstm"],
-)  # fmt: skip
+)
 def test_a_shared_pass_is_one_of_each_pair(build: Callable[[], Any]) -> None:
     """Values and gradients; fairseq's LSTM wants its sources sorted by length."""
     model, pairs = build().eval(), {3: ([4, 6, 5, EOS], [4, EOS]), 8: ([5, EOS], [6, 5, EOS])}
@@ -181,7 +181,7 @@ def test_a_shared_pass_is_one_of_each_pair(build: Callable[[], Any]) -> None:
     exact = torch.stack([
         torch.stack([log_probability(model, source, y) for y in (target, *ys)])
         for (source, target), ys in zip(pairs.values(), drawn, strict=True)
-    ])  # fmt: skip
+    ])
     (exact * weights).sum().backward()
     torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-5)
     for name, p in model.named_parameters():
@@ -206,7 +206,7 @@ def train(corpus: Path, save: Path, *options: object, run: Callable[..., str] = 
         "train", corpus, "--arch", "rnn_translation", "--embed-dim", 16, "--hidden-size", 16, "--encoder-layers", 1,
         "--decoder-layers", 1, "--dropout", 0.0, "--optimizer", "adam", "--batch-size", 10, "--no-epoch-checkpoints",
         "--update-epoch-batch-itr", "True", "--save-dir", save, *options,
-    )  # fmt: skip
+    )
 
 
 MIXED = ["--criterion", "expected_gleu", "--samples", 8, "--lr", 0.02]
@@ -247,7 +247,7 @@ def test_it_rises(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.training
 def test_resumed_and_independent_of_workers(corpus: Path, tmp_path: Path) -> None:
     start = [*train_by_likelihood(corpus, tmp_path / "ml", 8), "--best-checkpoint-metric", "gleu",
-             "--maximize-best-checkpoint-metric"]  # fmt: skip
+             "--maximize-best-checkpoint-metric"]
     train(corpus, tmp_path / "whole", *MIXED, *start, "--max-epoch", 4)
     for epochs in (2, 4):
         train(corpus, tmp_path / "cut", *MIXED, *start, "--max-epoch", epochs)

@@ -16,7 +16,7 @@ PAD, EOS = 1, 2
 
 def criterion_of(language_modeling=0.0, next_symbols=0.0, **options):
     task = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: PAD), longest=45,
-                           cfg=SimpleNamespace(next_symbols=True))  # fmt: skip
+                           cfg=SimpleNamespace(next_symbols=True))
     return RecognitionCrossEntropy(task, language_modeling, next_symbols, **options)
 
 
@@ -31,7 +31,7 @@ def sample_of():
         "symbols": torch.tensor([[4, 5, EOS], [5, EOS, PAD]]),
         "next_symbols": torch.tensor([[[1, 0, 0], [0, 1, 0], [0, 0, 1]]]).bool(),
         "right": torch.tensor([[1, 0, 1, 1, 0], [1, 1, 0, 1, 0]]).bool(),
-    }  # fmt: skip
+    }
 
 
 LOGITS = torch.tensor([0.5, 2.0])
@@ -120,7 +120,7 @@ def test_figures_are_means_over_strings_and_members():
 
 def test_wrong_weights():
     for weights, told in (((-1, 0), "language_modeling_weight: expected 0 or more"),
-                          ((0, -0.5), "next_symbols_weight: expected 0 or more")):  # fmt: skip
+                          ((0, -0.5), "next_symbols_weight: expected 0 or more")):
         with pytest.raises(ValueError, match=told):
             criterion_of(*weights)
     task = SimpleNamespace(target_dictionary=None, longest=5, cfg=SimpleNamespace(next_symbols=False))

@@ -17,7 +17,7 @@ from seqstruct.data.abilities.dataset import TaggedSequences
 EXAMPLES = [
     Tagged(list("aba"), ["a", None, "b"], [2, 0, 7]), Tagged(list("b"), ["a"], [2]),
     Tagged(list("bbaab"), [None, None, "b", "b", "a"], [0, 0, 2, 999, 2]),
-]  # fmt: skip
+]
 
 
 @pytest.fixture

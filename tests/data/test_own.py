@@ -14,7 +14,7 @@ STORY = "1 Mary took the milk.\n2 Mary went to the {0}.\n3 Where is the milk?\t{
 TREE = (
     "1\tw{0}\tw\tPROPN\t_\t_\t2\tnsubj\t2:nsubj\t_\n"
     "2\tslept\tsleep\tVERB\t_\t_\t0\troot\t0:root\t_\n\n"
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "blank.tsv": "pos\tgood\nneg\t \n", "odd.tsv": "odd\tgood\n", "two.tsv": "pos\ta\nneg\tb\n", "r.en": "a\nb\n",
         "r.de": "a\n", "facts": "hello\n", "holes": "neg\n\n" * 15,
         "bell.tsv": "pos\tgood\t\a\nneg\tbad\tbad\n" * 9,
-    }  # fmt: skip
+    }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "latin.tsv").write_bytes("pos\tgut\nneg\tübel\n".encode("latin-1"))
@@ -46,9 +46,9 @@ KINDS = {
     "question-answering": ("--train", "s.txt"), "language-model": ("--train", "t.txt"),
     "parallel": ("--train", "q", "--src", "de", "--trg", "en", "--vocabulary", 30),
     "word-pairs": ("--train", "q", "--src", "de", "--trg", "en"), "parsing": ("--trees", "train=t.conllu"),
-}  # fmt: skip
+}
 SIZES = {"text-classification": 30, "sentence-pairs": 30, "question-answering": 20, "language-model": 30,
-         "parallel": 40, "word-pairs": 40, "parsing": 20}  # fmt: skip
+         "parallel": 40, "word-pairs": 40, "parsing": 20}
 
 
 def examples(kind: str, folder: Path) -> dict[str, list[str]]:
@@ -85,7 +85,7 @@ def test_name_and_licence_go_to_the_records(files):
         (record,) = make_records(
             [Measurement("accuracy", 50.0, "%")], data=files / kind, cell=files, steps=[], paper="peng_thesis",
             table="1", row="r", seed=1, scale="small", dataset="30 texts", configuration="0", command="c",
-        )  # fmt: skip
+        )
         assert record.dataset == "30 texts; mine (licence: CC0)"
     (files / "other").mkdir()
     assert about(files / "other") == ""
@@ -174,7 +174,7 @@ def test_a_language_that_is_none(files, capsys):
     ("word-pairs --valid less --test gap", "gap.de: line 2 is empty"),
     ("parallel", "gap.de: 1 line empty (2); --drop-empty leaves out such pairs"),
     ("parallel --drop-empty", "gap.en: 1 line with escapes of Moses such as &apos; (3); --deescape undoes them"),
-])  # fmt: skip
+])
 def test_a_line_that_cannot_be_taken_is_named_as_it_was_given(words, message, files, capsys):
     """Not as it stands in a copy, with what is left to train on, in a folder that is gone."""
     for name in ("gap", "less"):

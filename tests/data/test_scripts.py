@@ -37,7 +37,7 @@ def test_scripts_are_short_and_run_anywhere(tmp_path):
             capture_output=True, text=True, env={**os.environ, "PYTHON": sys.executable},
         )
         for name in ("sst", "imdb")
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["sst: ready"]), done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["sst"]
     assert (other.returncode, "expected sst, subj, cr or amazon first, got 'imdb'" in other.stderr) == (1, True)

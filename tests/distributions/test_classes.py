@@ -77,7 +77,7 @@ def test_symbols_of_any_whole_numbers(generator, kind):
     """As many bytes as there are symbols are no mask of these."""
     initial, transition, emission = (draw(generator, *s) for s in ((3,), (3, 3), (3, 5)))
     automaton = wfsa(2, [Arc(0, 0, emission[0]), Arc(0, 1, emission[1])], initial={0: 0.0}, final={1: 0.0},
-                     semiring=LogSemiring())  # fmt: skip
+                     semiring=LogSemiring())
     log_probs = draw(generator, 7, 5).log_softmax(-1)
     for symbols in ([0, 0, 3, 0, 0], [4, 1, 2, 3, 3], [2, 1]):
         symbols = torch.tensor(symbols)

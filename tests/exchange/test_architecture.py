@@ -28,7 +28,7 @@ TRANSLATION = [
      "decoder_self_attention": "performer(features=9) + nondeterministic_stack(states=2, symbols=3, size=2)"},
     {"rotary": "hybrid", "rms_norm": True, "swiglu": True, "no_biases": True, "qk_norm": True, "short_conv": 3,
      "decoder_kv_heads": 1, "logit_soft_cap": 3.0, "decoder_self_attention": "softmax + delta"},
-]  # fmt: skip
+]
 LANGUAGE_MODEL = [
     {},
     {"decoder_normalize_after": True, "share_decoder_input_output_embed": True, "activation_fn": "gelu"},
@@ -114,7 +114,7 @@ def test_options_come_back(name: str, options: dict[str, Any]) -> None:
     config = config_of(model, task, saved)
     back = options_of(config)
     again, *_ = model_of(name, {key: back[key] for key in back if not key.startswith("_")} | {
-        key: options[key] for key in ("pairs",) if key in options})  # fmt: skip
+        key: options[key] for key in ("pairs",) if key in options})
     again.load_state_dict(model.state_dict())
     assert difference(again, converted(model, config)) < 1e-5
     assert parameters_of(again).keys() == parameters_of(model).keys()

@@ -46,7 +46,7 @@ def gpt2(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("--updates", "updates is at least 1, not 0"), ("--batch-size", "batch-size is at least 1, not 0"),
     ("--length", "length is at least 2, not 0"), ("--heads", "heads is at least 1, not 0"),
     ("--positions", "positions are at least the length of a block, 7, not 0"),
-])  # fmt: skip
+])
 def test_a_small_model_that_cannot_be_trained_is_refused_before_it_is_written(data, tmp_path, capsys, option, found):
     assert small_gpt2.main([str(data), "--out", str(tmp_path / "gpt2"), *SIZES, option, "0"]) == 1
     assert found in capsys.readouterr().err and not (tmp_path / "gpt2").exists()
@@ -58,7 +58,7 @@ def test_a_model_is_converted_fitted_and_loaded(gpt2: Path, data: Path, tmp_path
     out, text, record = tmp_path / "converted", str(data / "text" / "train.txt"), tmp_path / "found.json"
     command = ["convert", str(gpt2), "--plan", "softmax + t2r(features=8)", "--out", str(out), "--text", text,
                "--valid", text, "--transfer", "2", "--tune", "3", "--length", "7", "--decode", "5", "--texts", "2",
-               "--record", str(record)]  # fmt: skip
+               "--record", str(record)]
     assert main(command) == 0
     assert f"{out}: softmax + t2r(features=8)" in capsys.readouterr().out
     found = {entry["metric"]: entry["value"] for entry in json.loads(record.read_text())}
@@ -66,7 +66,7 @@ def test_a_model_is_converted_fitted_and_loaded(gpt2: Path, data: Path, tmp_path
     assert [name for name in found if name not in shares] == [
         "validation_perplexity_softmax", "validation_perplexity_at_swap", "validation_perplexity_transferred",
         "validation_perplexity", "step_softmax", "step", "speed_up",
-    ]  # fmt: skip
+    ]
     model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
     blocked = blocks(tokenizer, text, 7)
     assert perplexity(model, blocked, 3) == pytest.approx(found["validation_perplexity"])
@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(gpt2: Path, data: 
 
     bert, bare, out, text = tmp_path / "bert", tmp_path / "bare", tmp_path / "out", str(data / "text" / "train.txt")
     BertForMaskedLM(BertConfig(vocab_size=11, hidden_size=4, num_attention_heads=2, num_hidden_layers=1,
-                               intermediate_size=5)).save_pretrained(bert)  # fmt: skip
+                               intermediate_size=5)).save_pretrained(bert)
     GPT2Model(GPT2Config(vocab_size=11, n_embd=4, n_layer=1, n_head=2)).save_pretrained(bare)
     capsys.readouterr()
     for model, plan, options, message in (
@@ -124,7 +124,7 @@ def test_a_damaged_model_is_one_sentence(gpt2: Path, tmp_path: Path, capfd) -> N
         ("config.json", json.dumps(config | {"n_inner": 5}).encode(), "mlp.c_fc"),
         ("config.json", json.dumps(config | {"n_layer": 3}).encode(), "transformer.h.2.attn.c_attn.bias and 11 others"),
         ("config.json", json.dumps(config | {"n_layer": "two"}).encode(), "Field 'n_layer' expected int, got str"),
-    )):  # fmt: skip
+    )):
         folder, out = tmp_path / str(number), tmp_path / "out"
         shutil.copytree(gpt2, folder)
         (folder / name).write_bytes(content)
@@ -159,5 +159,5 @@ def test_the_shares_that_are_recovered() -> None:
     measured = [Measurement(f"validation_perplexity{name}", value, "perplexity") for name, value in values.items()]
     assert [(each.metric, each.value) for each in recovered(measured)] == [
         ("recovered_by_transfer", 0.5), ("recovered", 0.9)
-    ]  # fmt: skip
+    ]
     assert recovered(measured[:2]) == recovered([measured[0], measured[0]._replace(metric="x")]) == []

@@ -37,7 +37,7 @@ def exported(translation, tmp_path_factory):
         (folder / name / "score.txt").write_text(text)
         scores += ["--scores", str(folder / name / "score.txt")]
     assert main(["export", str(translation.checkpoint), "--out", str(folder / "model"), *scores, "--licence",
-                 "made up, none needed"]) == 0  # fmt: skip
+                 "made up, none needed"]) == 0
     return folder / "model"
 
 
@@ -75,7 +75,7 @@ def test_the_card_is_written_from_the_run(translation, exported):
     best = load_checkpoint(translation.checkpoint)["optimizer_history"][-1]["num_updates"]  # which, rounding decides
     for said in ("BLEU|nrefs:1|tok:13a = 10.9", "BLEU|nrefs:1|tok:13a = 12.3", "made up, none needed",
                  "`softmax + rfa(features=8)`", f"\n{best} updates. ", "trust_remote_code=True",
-                 *described["sha256"].values()):  # fmt: skip
+                 *described["sha256"].values()):
         assert said in text
     assert str(translation.data) not in text
     assert (exported / "LICENSE").read_text("utf-8").startswith("MIT License")
@@ -104,7 +104,7 @@ def alone(folder: Path, texts: Sequence[str], where: Path) -> subprocess.Complet
     return subprocess.run(
         [sys.executable, "-c", CODE, folder, *texts], capture_output=True, text=True, cwd=where,
         env={"PATH": os.environ["PATH"], "HF_HOME": str(where), "HF_HUB_OFFLINE": "1"},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow
@@ -253,6 +253,6 @@ def test_nothing_is_left_of_what_cannot_be_exported(translation, tmp_path, capsy
     assert main(["export", str(tmp_path / "none.pt"), "--out", str(tmp_path / "new")]) == 1
     (taken.folder / "file").write_bytes(b"PK\x80\xff")
     assert main(["export", str(translation.checkpoint), "--out", str(tmp_path / "new"), "--scores",
-                 str(taken.folder / "file")]) == 1  # fmt: skip
+                 str(taken.folder / "file")]) == 1
     assert f"{taken.folder / 'file'}: not UTF-8 after line 0" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -14,7 +14,7 @@ from seqstruct.exchange.shipped import shipped
 
 ROOTS = [("seqstruct.hf.seq2seq", "SeqstructForSeq2SeqLM"), ("seqstruct.hf.causal_lm", "SeqstructForCausalLM"),
          ("seqstruct.hf.classification", "SeqstructForSequenceClassification"),
-         ("seqstruct.hf.tokenization", "SeqstructTokenizer")]  # fmt: skip
+         ("seqstruct.hf.tokenization", "SeqstructTokenizer")]
 CONFIGURATION = "seqstruct.hf.configuration"
 CODE = """
 import sys
@@ -61,7 +61,7 @@ def test_all_mechanisms_work_without_the_package(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"OPTIONS = {plans!r}\n{CODE}"], cwd=tmp_path, capture_output=True, text=True,
         env={"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    )
     assert done.stdout.strip() == str(len(names)), done.stderr
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_used_stays_behind() -> None:
             if isinstance(node, ast.ImportFrom) and node.level:
                 assert node.level == 1 and f"{node.module}.py" in files, name
             assert not isinstance(node, (ast.Import, ast.ImportFrom)) or not ast.unparse(node).startswith(
-                ("import seqstruct", "from seqstruct")), name  # fmt: skip
+                ("import seqstruct", "from seqstruct")), name
 
 
 def test_what_is_not_there_is_named() -> None:

@@ -18,7 +18,7 @@ needs_triton = pytest.mark.skipif(
 )
 WAITING = {  # mechanisms whose host waits for the device: which rows leave the range decides how these are summed
     "alignment_crf", "constituency", "dependency", "nondeterministic_stack", "segmentation", "soft_children",
-}  # fmt: skip
+}
 CLOSE = {torch.float32: 2e-5, torch.bfloat16: 3e-2}  # of the norm of what is right
 
 

@@ -13,7 +13,7 @@ def record(row, metrics):
         paper="abilities", table="abilities", row=row, metrics=metrics, seed=1, scale="small", dataset="none",
         configuration_hash=row, data_checksums={}, parameters=1, seconds=1.0, peak_memory=0, versions={},
         command="none",
-    )  # fmt: skip
+    )
 
 
 def of_seeds(*values):
@@ -34,4 +34,4 @@ def made():
         run("LSTM", trained=(99.0, 100.0, 98.0)),
         run("delta", trained=(80.0,)), run("linear", TASKS[:3]), run("sigmoid", TASKS[1:], **broken),
         run("nondeterministic_stack", trained=(100.0,)),
-    ]  # fmt: skip
+    ]

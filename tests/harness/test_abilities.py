@@ -40,7 +40,7 @@ def test_an_answer_ranks_what_fits(chart):
     assert ["sigmoid", "25"] in [line[:2] for line in broken.lines], "nothing for what broke"
     nothing = answer_of(chart_of(made()[:1], ["rfa"]), ["recall"], cost="cubic", memory="quadratic", beyond=False)
     assert nothing.sentences == ["No mechanism of such a cost has been run on all of these tasks.",
-                                 "Not yet run on all of these tasks: rfa."]  # fmt: skip
+                                 "Not yet run on all of these tasks: rfa."]
     with pytest.raises(ValueError, match="the simple rule of recall is not in the records"):
         answer_of(chart_of(made()[1:], []), ["recall"], cost="cubic", memory="quadratic", beyond=False)
 

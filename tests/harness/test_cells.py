@@ -54,7 +54,7 @@ def test_a_cell_is_recorded_once_and_not_run_again(call, tmp_path):
     records = read_folder(tmp_path / "records")
     assert {(r.row, r.seed, r.table) for r in records} == {
         *((row, seed, table) for row in ("plain", "stack + gate") for seed in (1, 2)
-          for table in ("1.5-stand-in", "1.6")), ("copy", 1, "1.5-stand-in")}  # fmt: skip
+          for table in ("1.5-stand-in", "1.6")), ("copy", 1, "1.5-stand-in")}
     first = min((r for r in records if r.row == "plain" and r.table == "1.5-stand-in"), key=lambda r: r.seed)
     assert first.data_checksums["n.txt"] == hashlib.sha256(b"x").hexdigest()
     assert first.dataset == "counts, small" and first.machine["threads"] == "1"
@@ -117,7 +117,7 @@ def test_a_training_that_cells_share_shows_its_progress_and_keeps_the_limit(call
 @pytest.mark.parametrize("words, epochs", [
     ((), 7.0), (("optimization.max_epoch=3",), 3.0), (("optimization.max_epoch=0",), math.inf),
     (("scale=paper",), math.inf),
-])  # fmt: skip
+])
 def test_how_many_epochs_a_training_has_by_files_and_words(tmp_path, words, epochs):
     """One of the files has comments alone."""
     (tmp_path / "scale").mkdir()
@@ -175,7 +175,7 @@ def test_no_cell_runs_on_a_gpu_that_is_not_there(call, tmp_path, monkeypatch):
     (("--row", "x"), "fake.sh: no row matches 'x'"),
     (("--launcher-option", "a=1"), "expected --launcher slurm with it"),
     (("--launcher", "slurm", "--launcher-option", "partition"), "launcher option 'partition': expected NAME=VALUE"),
-])  # fmt: skip
+])
 def test_wrong_options(call, options, told):
     status, _, shown = call(*options)
     assert status == 1 and told in shown and "Traceback" not in shown
@@ -187,7 +187,7 @@ def test_wrong_options(call, options, told):
     (("--seeds", "1", "0", "--list"), "argument --seeds/--seed: expected a whole number, 1 or more, got '0'"),
     (("--seeds", "-1", "--print"), "argument --seeds/--seed: expected a whole number, 1 or more, got '-1'"),
     (("--seeds", "x"), "argument --seeds/--seed: expected a whole number, 1 or more, got 'x'"),
-])  # fmt: skip
+])
 def test_numbers_out_of_range(call, capsys, options, told):
     with pytest.raises(SystemExit) as ended:
         call(*options)
@@ -202,7 +202,7 @@ def test_a_user_s_call_reaches_the_command(script, tmp_path):
 def test_jobs_of_a_cluster(script, tmp_path, capsys):
     submitit = pytest.importorskip("submitit")
     plans = [script.plan(Cell("plain", seed, "small"), runs=tmp_path / "runs", records=tmp_path / "records")
-             for seed in (1, 2)]  # fmt: skip
+             for seed in (1, 2)]
     jobs = submit(plans, ["timeout_min=3"], tmp_path / "jobs", submitit.LocalExecutor(folder=tmp_path / "jobs"))
     for job in jobs:
         job.result()
@@ -217,7 +217,7 @@ def test_a_failure_ends_cells_that_wait_for_another_process_too(tmp_path, lock):
     plan = SimpleNamespace(
         out=tmp_path / "cell", gpu=False, steps=(step,), text=str, line=lambda step: "true", cell="a cell",
         script=SimpleNamespace(root=tmp_path),
-    )  # fmt: skip
+    )
     begun, failed = threading.Event(), []
 
     def work(plan, progress, stop):

@@ -27,7 +27,7 @@ def words(tmp_path):
 @pytest.mark.parametrize("scale, files", [
     ((), ["train", "scale/small"]), (("scale=short",), ["train", "scale/small", "scale/short"]),
     (("scale=plain",), ["train", "scale/small", "scale/plain"]),
-])  # fmt: skip
+])
 def test_each_file_comes_before_what_overrides_it(words, tmp_path, scale, files):
     found = read_config(tmp_path, [*words, *scale])["files"]
     assert [name.removesuffix(".yaml") for name in found] == files

@@ -22,7 +22,7 @@ def test_hours_and_disk_are_those_of_the_cells_without_a_record(tmp_path, record
         record(**known, row="plain", seed=2), record(**known, row="copy", seed=1),
         record(**{**known, "scale": "small"}, row="plain", seed=1),
         record(**{**known, "table": "2"}, row="plain", seed=3),
-    ])  # fmt: skip
+    ])
     assert list(owed(script)) == [("`nmt_lectures/fake.sh`", "1.5", 8, 8 * 1.5, 8.0)]
     assert report(script.path.parents[1]).splitlines()[2:] == [
         "| `nmt_lectures/fake.sh` | 1.5 | 8 | 12 | 8.0 |", "| all |  | 8 | 12 | 8.0 |"]

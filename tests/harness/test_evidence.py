@@ -49,7 +49,7 @@ def listed(tmp_path, monkeypatch):
 
 def test_cells_come_in_the_order_of_the_list_and_once(listed):
     path = listed("# first", f"{SCRIPT} --row 'stack*' --seeds 2", "",
-                  f"SEQSTRUCT_COMPILED=1 {SCRIPT} --row plain 'stack*'")  # fmt: skip
+                  f"SEQSTRUCT_COMPILED=1 {SCRIPT} --row plain 'stack*'")
     plans = read_list(path)
     assert [(plan.cell.row, plan.cell.seed) for plan in plans] == [
         ("stack + gate", 2), ("plain", 1), ("plain", 2), ("stack + gate", 1)]
@@ -123,7 +123,7 @@ def test_status_says_what_runs_and_what_is_left(listed, capsys):
     (f"{SCRIPT} --seeds x", "argument --seeds"), (f"{SCRIPT} --seeds 0", "1 or more, got '0'"),
     (f"{SCRIPT} --row 'plain", "No closing quotation"), ("--scale small", "arguments are required: script"),
     (f"{SCRIPT} --jobs 3", "expected --scale, --row and --seeds alone"),
-])  # fmt: skip
+])
 def test_a_wrong_line_is_named(listed, capsys, line, message):
     assert main([str(listed("# comment", line))]) == 1
     error = capsys.readouterr().err

@@ -27,7 +27,7 @@ def folder(tmp_path):
         + line("valid", epoch="2", valid_loss="3", valid_best_loss="3", valid_ppl="8", valid_num_updates="10")
         + line("valid", epoch="2", valid_loss="5", valid_best_loss="3", valid_ppl="32", valid_num_updates="15")
         + line("train", epoch="2", train_loss="2.5") + line("train", epoch="3", train_loss="1.5")
-    )  # fmt: skip
+    )
     (tmp_path / "decode.log").write_text(SPEED.format(4) + SPEED.format(7.25))
     return tmp_path
 
@@ -38,7 +38,7 @@ def folder(tmp_path):
     ("m[u]=train.log:gpu_memory", 4.5),
     ("m[u]=train.log+train.log:parameters", 2468.0), ("m[u]=decode.log:tokens_per_second", 7.25),
     ("m[u]=decode.log:sentences_per_second", 50.5),
-])  # fmt: skip
+])
 def test_what_a_request_finds(folder, request_, value):
     assert read(folder, [request_, f"4.4:{request_}"]) == [
         Measurement("m", value, "u"), Measurement("m", value, "u", table="4.4")]
@@ -62,7 +62,7 @@ def test_a_log_of_a_shared_training_is_named_from_where_commands_run(folder, tmp
     ("m=train.log:wps", "expected METRIC[UNIT]=FILE:KEY or FILE.json"),
     ("m[u]=train.log+train.log:valid_loss/epoch", "expected one FILE with KEY/epoch, whose points are not added up"),
     ("m[u]=train.log:parameters/string length", "says no points of parameters"),
-])  # fmt: skip
+])
 def test_what_it_does_not_find(folder, request_, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         read(folder, [request_])
@@ -107,7 +107,7 @@ def test_perplexities_and_json(cell, tmp_path, monkeypatch):
 
 def test_what_the_training_of_a_cell_took(cell):
     steps = {"a": {"kind": "log", "seconds": 1.0, "peak_memory": 9}, "b": {"kind": "train", "seconds": 7.5,
-             "peak_memory": 3 * 2**20}}  # fmt: skip
+             "peak_memory": 3 * 2**20}}
     (cell / "steps.json").write_text(json.dumps(steps))
     request = "m[MiB]=steps.json:mebibytes"
     assert read(cell, [request]) == [Measurement("m", 3.0, "MiB")]
@@ -123,7 +123,7 @@ def test_what_the_training_of_a_cell_took(cell):
     ("f2[%]=scores.json:f2", "scores.json: it says no f2"),
     ("p[p]=scores.json:2^f1", "scores.json: expected a KEY alone"),
     ("f1[%]=scores.json:f1@best", "got 'f1[%]=scores.json:f1@best'"), ("f1[%]=scores.json:f1/epoch", "a KEY alone"),
-])  # fmt: skip
+])
 def test_json_that_says_nothing_of_it(cell, request_, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         read(cell, [request_])
@@ -134,7 +134,7 @@ def test_json_that_says_nothing_of_it(cell, request_, told):
     (b"", "x.json"),
     (b'[{"metric": "f1"}]', "f[%]=x.json:f1"), (b"[{}]", "f[%]=x.json:f1"), (b"[3]", "f[%]=x.json:f1"),
     (b"null", "f[%]=x.json:f1"), (b"\xff", "x.json"), (b"\xff", "f[%]=x.json:f1"), (b"\xff", "f[%]=x.log:f1"),
-])  # fmt: skip
+])
 def test_what_is_damaged_is_named(cell, content, request_):
     path = cell / ("x.log" if ".log" in request_ else "x.json")
     path.write_bytes(content)

@@ -12,7 +12,7 @@ from seqstruct.harness.page import Sheet, Shown, page
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-           "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
+           "--disable-background-networking", "--disable-component-update", "--disable-sync")
 DETAILS = 'seed 1: 9.5, commit ab12cd3: python x.py --row "a <b>" --seed 1'
 SHEET = Sheet(
     "figure-2", "a_paper, figure-2: <Difference> & more", ["Ours, scale small: Dyck-2"], ["row", "test (%)", "speed"],
@@ -22,7 +22,7 @@ SHEET = Sheet(
         [Shown("Tf 11"), Shown("-1.5 (1)", -1.5, "seed 1: -1.5"), Shown("1e+03 (1)", 1000.0, "seed 1: 1000")],
     ],
     ["Not yet run: Tf+Nd."],
-)  # fmt: skip
+)
 EMPTY = Sheet("5", "a_paper, 5: Parameters", [], ["row"], [], ["Not yet run: Tf."])
 
 
@@ -65,7 +65,7 @@ def browser(tmp_path_factory):
 
 def column(browser, at):
     return [cells[at].text for cells in (row.find_elements("css selector", "th, td")
-                                         for row in browser.find_elements("css selector", "tbody tr"))]  # fmt: skip
+                                         for row in browser.find_elements("css selector", "tbody tr"))]
 
 
 def test_a_click_on_a_heading_sorts_by_numbers_and_back(browser):

@@ -26,7 +26,7 @@ def repository(tmp_path):
     ("README.md", False), ("recipes/R.md", False), ("seqstruct/a.py", True), ("recipes/paper/x.py", True),
     ("seqstruct/new.py", True), ("recipes/paper/paper.json", False), ("recipes/evidence.txt", False),
     ("recipes/.mine.txt", False),
-])  # fmt: skip
+])
 def test_records_and_texts_do_not_make_a_tree_dirty(repository, changed, dirty):
     if changed:
         (repository / changed).write_text("2\n")
@@ -37,7 +37,7 @@ def test_records_and_texts_do_not_make_a_tree_dirty(repository, changed, dirty):
 @pytest.mark.parametrize("changed, passed_over", [
     ("recipes/paper/records/2.jsonl", True), ("README.md", True), ("seqstruct/a.py", False),
     ("recipes/paper/x.py", False),
-])  # fmt: skip
+])
 def test_the_commit_is_the_last_one_that_decides_a_number(repository, changed, passed_over):
     before = describe_commit(repository)
     (repository / changed).write_text("2\n")

@@ -10,14 +10,14 @@ from tests.bridge.test_logs import line
 
 A, B = Measurement("a", 1.0, "u"), Measurement("b", 2.0, "u", table="5.7")
 SAID = {"paper": "peng_thesis", "table": "5.5a", "row": "BASE", "seed": 1, "scale": "small", "dataset": "d",
-        "configuration": "0" * 16, "command": "c", "data": None}  # fmt: skip
+        "configuration": "0" * 16, "command": "c", "data": None}
 
 
 @pytest.mark.parametrize("kinds, parameters, seconds, memory", [
     ((), 300, 9.0, 0), (("shared",), 10, 1.5, 7), (("shared", "shared"), 30, 4.5, 8),
     (("shared", "train"), 300, 3.0, 8), (("train", "train"), 300, 4.5, 8), (("step", "record"), 300, 9.0, 7),
     (("step", "train"), 300, 3.0, 8),
-])  # fmt: skip
+])
 def test_trainings_of_a_cell_and_those_that_it_shares(tmp_path, kinds, parameters, seconds, memory):
     cell = tmp_path / "cell"
     cell.mkdir()

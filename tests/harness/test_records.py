@@ -112,7 +112,7 @@ def test_seeds_trained_as_one_are_taken_apart_and_the_rest_stays(record):
         "accuracy": {"value": 0.5, "unit": "%", "axis": "seed", "points": [[3, 0.25], [7, 0.75]]},
         "parameters": {"value": 11, "unit": ""},
         "by length": {"value": 2.0, "unit": "", "axis": "length", "points": [[5, 2.0]]},
-    }  # fmt: skip
+    }
     apart = of_each_seed([record(metrics=entries, seed=3)])
     assert [(r.seed, {name: m["value"] for name, m in r.metrics.items()}) for r in apart] == [
         (3, {"accuracy": 0.25, "parameters": 11, "by length": 2.0}), (7, {"accuracy": 0.75})]

@@ -20,7 +20,7 @@ TABLE = {
     "title": "Difference", "selection": "validation", "better": "lower", "theirs": ["* RNN"], "best": ["difference"],
     "compare": {"dyck *": "dyck Tf"}, "tests": ["difference"], "metrics": {"difference": "nats"},
     "rows": {"dyck Tf": "worst", "dyck Tf+Sup": 0.015, "dyck Tf+Nd": 0.0625, "dyck RNN": [0.5]},
-}  # fmt: skip
+}
 DATASET = "Dyck-2, 500 strings (published: 10,000, of length 40), 2 epochs"
 
 
@@ -49,7 +49,7 @@ def paper(record, write):
             ("dyck Tf", [0.5, 0.25, 0.75], DATASET), ("dyck Tf+Sup", [0.125, 0.25], DATASET.replace("2 epochs", "3"))
         )
         for seed, value in enumerate(values, 1)
-    ]  # fmt: skip
+    ]
     records.append(record(row="dyck Tf", seed=1, scale="smoke", value=9.0))
     parameters = {"title": "Parameters", "metrics": {"parameters": ""}, "rows": {"dyck Tf": 43109}}
     return write({"figure-2": TABLE, "5": parameters}, records)
@@ -76,7 +76,7 @@ def test_a_matrix_has_ours_the_paper_s_and_what_differs(paper, show):
         f"| dyck Tf+Sup | 0.188 ± 0.088 (2), best 0.25, p {p_value:.2g} [0.015] |", "",
         "p: Welch's t test against dyck Tf, Holm-corrected for the 1 tests of the table.", "",
         "Not yet run: dyck Tf+Nd.", "", "Systems of other authors, not run: dyck RNN.",
-    ]  # fmt: skip
+    ]
 
 
 def test_runs_that_are_equal_by_validation_are_told_apart_by_the_metric_for_ties(record, write):
@@ -86,7 +86,7 @@ def test_runs_that_are_equal_by_validation_are_told_apart_by_the_metric_for_ties
             for name, value in (("difference", seed / 4), ("validation", validated), ("loss", loss))
         })
         for seed, validated, loss in ((1, 2.0, 0.0), (2, 1.0, 0.5), (3, 1.0, 0.25))
-    ]  # fmt: skip
+    ]
     for ties, better, best in ((None, "lower", 0.5), ("loss", "lower", 0.75), ("loss", "higher", 0.25)):
         table = Table("figure-2", "Difference", "validation", better, (), best=("difference",), ties=ties)
         (line,) = [line for line in lines_of(table, runs, ["small"]) if line.metric == "difference"]
@@ -99,7 +99,7 @@ def test_a_table_s_recipe_is_found_by_its_name_and_said(paper, show):
     found = {name: recipe_of(paper, name) for name in ("5", "5-stand-in", "figure-2", "figure-2-free-text", "6")}
     assert {name: path and path.name for name, path in found.items()} == {
         "5": "table-5.sh", "5-stand-in": "table-5.sh", "figure-2": "figure-2.sh", "figure-2-free-text": "figure-2.sh",
-        "6": None}  # fmt: skip
+        "6": None}
     assert "\nRecipe: recipes/a_paper/figure-2.sh\n" in show(paper, "figure-2", "--format", "markdown")
 
 
@@ -134,7 +134,7 @@ def test_text_and_markdown_hold_every_table(paper, show):
 
 def test_units_are_not_averaged(record):
     runs = [record(row="dyck Tf", seed=seed, metrics={"difference": {"value": 1.0, "unit": unit}})
-            for seed, unit in ((1, "nats"), (2, "bits"))]  # fmt: skip
+            for seed, unit in ((1, "nats"), (2, "bits"))]
     with pytest.raises(ValueError, match="dyck Tf: expected runs with one unit of difference, got bits, nats"):
         lines_of(Table("figure-2", "Difference", "difference", "lower", ()), runs, ["small"])
 
@@ -143,17 +143,17 @@ def test_several_scales_and_configurations_are_rows_of_their_own(record, write, 
     folder = write({"figure-2": TABLE}, [
         record(row="dyck Tf", configuration_hash="ab12cd34ef"), record(row="dyck Tf", configuration_hash="0123456789"),
         record(row="dyck Tf", scale="paper", value=0.5), record(row="dyck 5-gram", value=1.5),
-    ])  # fmt: skip
+    ])
     rows = show(folder, "--format", "markdown").split("| --- | --- | --- |\n")[1].split("\n\n")[0]
     assert rows.splitlines() == [
         "| dyck Tf (ab12cd34) | small | 0.25 (1) [worst] |", "| dyck Tf (01234567) | small | 0.25 (1) [worst] |",
-        "| dyck Tf | paper | 0.5 (1) [worst] |", "| dyck 5-gram | small | 1.5 (1) |"]  # fmt: skip
+        "| dyck Tf | paper | 0.5 (1) [worst] |", "| dyck 5-gram | small | 1.5 (1) |"]
 
 
 def test_what_two_recipes_measured_of_a_row_stands_side_by_side(record, write, show):
     folder = write({"figure-2": TABLE}, [
         record(row="dyck Tf", configuration_hash="ab"), record(row="dyck Tf", configuration_hash="cd", metric="memory"),
-    ])  # fmt: skip
+    ])
     text = show(folder, "--format", "markdown")
     assert "| row | difference (nats) | memory (nats) |\n" in text
     assert "| --- |\n| dyck Tf | 0.25 (1) [worst] | 0.25 (1) |\n\n" in text
@@ -162,22 +162,22 @@ def test_what_two_recipes_measured_of_a_row_stands_side_by_side(record, write, s
 def test_what_only_chose_runs_is_hidden_unless_the_source_has_numbers_of_it(record, write, show):
     def table(given):
         return {"title": "T", "selection": "validation", "metrics": {"validation": "", "test": "", "memory": ""},
-                "rows": {"r": [given, given, "not given"]}}  # fmt: skip
+                "rows": {"r": [given, given, "not given"]}}
 
     recorded = ("validation", "test", "search_f1", "validation_loss", "loss_at_0.1", "speed")
     entries = {m: {"value": 1.5, "unit": ""} for m in recorded}
     folder = write({"words": table("not given"), "numbers": table(2.0)}, [
-        record(table=name, row="r", metrics=entries) for name in ("words", "numbers")])  # fmt: skip
+        record(table=name, row="r", metrics=entries) for name in ("words", "numbers")])
     assert "| row | test | speed |\n" in show(folder, "words", "--format", "markdown"), "and not the empty columns"
     assert "| row | validation | test | speed |\n" in show(folder, "numbers", "--format", "markdown")
     assert "| row | validation | test | search f1 | validation loss | loss at 0.1 | speed |" in show(
-        folder, "words", "--format", "markdown", "--all")  # fmt: skip
+        folder, "words", "--format", "markdown", "--all")
 
 
 def test_better_may_be_higher(record):
     content = [record(row="r", seed=seed, metrics={
         name: {"value": value, "unit": ""} for name, value in (("validation", validation), ("bleu", bleu))
-    }) for seed, validation, bleu in ((1, 3.0, 31.0), (2, 5.0, 30.0))]  # fmt: skip
+    }) for seed, validation, bleu in ((1, 3.0, 31.0), (2, 5.0, 30.0))]
     lines = lines_of(Table("figure-2", "", "validation", "higher", ()), content, ["small"])
     assert {line.metric: line.best for line in lines} == {"validation": 5.0, "bleu": 30.0}
 
@@ -195,7 +195,7 @@ def test_cells_of_a_row_are_a_list_an_object_or_one_for_all(write):
     (table,) = read_tables(folder)
     assert [(p.row, p.metric, p.unit, p.value, p.statement) for p in table.published] == [
         ("all", "a", "%", None, ""), ("all", "b", "nats", None, ""), ("each", "a", "%", 1.5, ""),
-        ("each", "b", "nats", None, "not given"), ("some", "b", "nats", 2.0, "of others")]  # fmt: skip
+        ("each", "b", "nats", None, "not given"), ("some", "b", "nats", 2.0, "of others")]
 
 
 def test_a_malformed_paper_file_is_named(paper):
@@ -204,7 +204,7 @@ def test_a_malformed_paper_file_is_named(paper):
         ([1.5, 2.0], "ValueError: dyck Tf: expected 1 cells, one for each metric, got 2"),
         ([["worst", 1.5]], f"ValueError: {expected}\\['worst', 1.5\\]"), ([[1.5]], f"ValueError: {expected}\\[1.5\\]"),
         ({"memory": 1.5}, "KeyError: 'memory'"),
-    ):  # fmt: skip
+    ):
         given = {"title": "T", "metrics": {"difference": "nats"}, "rows": {"dyck Tf": cells}}
         (paper / "paper.json").write_text(json.dumps({"tables": {"1": given}}))
         with pytest.raises(ValueError, match=rf"paper\.json: {told}"):
@@ -227,13 +227,13 @@ def test_the_repository_s_papers_are_found_by_name():
 
 def test_tests_are_of_one_metric_each_row_against_its_own_corrected_across_the_table(record):
     values = {"a one": [1.0, 1.2, 1.1], "a two": [2.0, 2.3, 2.1], "a three": [1.5, 1.1, 1.6], "b one": [5.0, 5.5],
-              "b two": [5.0], "a copy": [0.0, 0.1]}  # fmt: skip
+              "b two": [5.0], "a copy": [0.0, 0.1]}
     records = [
         record(row=row, seed=seed, metrics={name: {"value": value, "unit": ""} for name in ("test", "speed")})
         for row, of_row in values.items() for seed, value in enumerate(of_row, 1)
     ]
     table = Table("figure-2", "", None, "lower", (), baselines=("* copy",), tests=("test",),
-                  compare={"a *": "a one", "b *": "b one"})  # fmt: skip
+                  compare={"a *": "a one", "b *": "b one"})
     found = {(o.row, o.metric): o.p_value for o in lines_of(table, records, ["small"]) if o.p_value is not None}
     raw = [welch(values[row], values["a one"]) for row in ("a two", "a three")]
     assert list(found) == [("a two", "test"), ("a three", "test")], "one seed, a baseline and the row itself have none"
@@ -244,13 +244,13 @@ def test_tests_are_of_one_metric_each_row_against_its_own_corrected_across_the_t
 def test_seeds_trained_as_one_are_taken_apart(record, write):
     rows = {"task 1 CRF": 90.0, "task 2 CRF": 90.0, "task 3 CRF": "not given", "average": 88.5}
     given = {"title": "QA", "selection": "validation", "better": "higher", "metrics": {"accuracy": "%"}, "rows": rows,
-             "averages": {"average": "task * CRF"}}  # fmt: skip
+             "averages": {"average": "task * CRF"}}
 
     def of_seeds(row, **metrics):
         return record(table="4", row=row, metrics={
             name: {"value": statistics.fmean(values), "unit": "%", "axis": "seed", "points": [*enumerate(values, 1)]}
             for name, values in metrics.items()
-        })  # fmt: skip
+        })
 
     first = of_seeds("task 1 CRF", accuracy=[80.0, 90.0], validation=[1.0, 2.0])
     folder = write({"4": given}, [first])
@@ -271,9 +271,9 @@ def test_seeds_trained_as_one_are_taken_apart(record, write):
 def test_averages_and_tests_are_of_the_configuration_that_was_recorded_last(record):
     runs = [record(row=row, seed=seed, value=value, configuration_hash=name) for row, seed, value, name in (
         ("a", 2, 9.0, "old"), ("a", 3, 8.0, "old"), ("a", 1, 0.5, "new"), ("a", 2, 0.25, "new"),
-        ("b", 1, 1.0, "old"), ("b", 2, 1.5, "old"))]  # fmt: skip
+        ("b", 1, 1.0, "old"), ("b", 2, 1.5, "old"))]
     published = (*(Published(row, "difference", "nats", 0.5) for row in "ab"),
-                 Published("mean", "difference", "nats", average_of="[ab]"))  # fmt: skip
+                 Published("mean", "difference", "nats", average_of="[ab]"))
     table = Table("figure-2", "", None, "lower", published, tests=("difference",), compare={"b": "a"})
     found = {line.row: line for line in lines_of(table, runs, ["small"])}
     assert found["mean"].values == {1: 0.75, 2: 0.875}

@@ -137,7 +137,7 @@ def test_variables_of_the_user_s_are_no_settings(script, monkeypatch):
     ("minutes=1.5", "minutes=1.5 threads='2 threads'", "threads='2 threads' is no number"),
     ("    record \"times", "    true \"times", "expected a cell to end with `record`"),
     ("raw numbers", "nonsense numbers", "nonsense: command not found"),
-])  # fmt: skip
+])
 def test_a_script_that_is_wrong(tmp_path, old, new, told):
     script = Script(make_repository(tmp_path, TEXT.replace(old, new)))
     with pytest.raises(ValueError, match=re.escape(told)):

@@ -9,14 +9,14 @@ import pytest
 from seqstruct.harness.seeds import main, measure
 
 SEEDS = {4: (50.0, 1.0, 51.0, 10.0), 5: (60.0, 2.0, 61.0, 20.0), 6: (60.0, 1.5, 62.0, 30.0),
-         11: (40.0, 0.1, 41.0, 90.0)}  # fmt: skip
+         11: (40.0, 0.1, 41.0, 90.0)}
 NAMES = ("valid_accuracy", "valid_loss", "test_accuracy", "test_fact_accuracy")
 
 
 def lines():
     for split in ("valid", "test"):
         found = {f"{name}_seed_{seed}": value for seed, values in SEEDS.items()
-                 for name, value in zip(NAMES, values, strict=True) if name.startswith(split)}  # fmt: skip
+                 for name, value in zip(NAMES, values, strict=True) if name.startswith(split)}
         yield f"x | INFO | {split} | {json.dumps({f'{split}_accuracy': 1.0, **found})}"
 
 

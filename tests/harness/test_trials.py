@@ -17,7 +17,7 @@ def trial(record, row):
     amounts = {"training_tokens_per_second": 500.0, "tokens_per_update": 1000.0, "gpu_memory": 1.25}
     metrics = {name: {"value": value, "unit": "u"} for name, value in amounts.items()}
     return record(paper="published_sizes", table="trial", row=row, scale="paper", metrics=metrics,
-                  machine={"gpu": "NVIDIA A1"})  # fmt: skip
+                  machine={"gpu": "NVIDIA A1"})
 
 
 def test_hours_are_those_of_the_updates_that_the_configs_name(record):

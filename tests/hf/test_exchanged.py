@@ -36,7 +36,7 @@ def model_of(family: str, **options: Any) -> Any:
         sizes |= {"hidden_size": 24, "intermediate_size": 13, "num_hidden_layers": 2, "initializer_range": 0.3}
         if family == "llama":
             sizes = {"num_attention_heads": 4, "num_key_value_heads": 2, "rope_parameters":
-                     {"rope_type": "default", "rope_theta": 500.0}, **sizes}  # fmt: skip
+                     {"rope_type": "default", "rope_theta": 500.0}, **sizes}
             return LlamaForCausalLM(LlamaConfig(**sizes)).eval()
         return BertForMaskedLM(BertConfig(num_attention_heads=2, **sizes)).eval()
 
@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
         swap_attention(model_of("gpt2", scale_attn_by_inverse_layer_idx=True), "softmax")
     with pytest.raises(ValueError, match="rope_type 'default'"):
         swap_attention(model_of("llama", rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}),
-                       "softmax")  # fmt: skip
+                       "softmax")
     with pytest.raises(ValueError, match="head_dim: expected 6, got 8"):
         swap_attention(model_of("llama", head_dim=8), "softmax")
     other = swap_attention(gpt2, "softmax")

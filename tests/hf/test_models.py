@@ -24,7 +24,7 @@ def test_constructors_need_no_numbers(name: str) -> None:
     for case in cases():
         if case.name == name:
             arch = {Site.DECODER_SELF: "structured_transformer_lm", Site.CROSS: "structured_transformer",
-                    Site.ENCODER_SELF: "structured_transformer_classifier"}[case.site]  # fmt: skip
+                    Site.ENCODER_SELF: "structured_transformer_classifier"}[case.site]
             plan = str(Choice(name, make_config(name, case.options)))
             config = config_of(arch, **{f"{case.site.value}_attention": plan})
             with torch.device("meta"):
@@ -36,7 +36,7 @@ def test_constructors_need_no_numbers(name: str) -> None:
 def test_auto_classes_find_what_was_saved(arch: str, generator: torch.Generator, tmp_path: Path) -> None:
     plan = {"encoder_self_attention": "lsh(rounds=2, buckets=4) + luna(slots=3)",
             "decoder_self_attention": "performer(features=9) + lsh(rounds=2, buckets=4)",
-            "share_all_embeddings": arch == "structured_transformer"}  # fmt: skip
+            "share_all_embeddings": arch == "structured_transformer"}
     model, tokens = drawn(arch, **plan), tokens_of(generator)
     model.save_pretrained(tmp_path)
     other = AUTO[arch].from_pretrained(tmp_path).eval()
@@ -67,7 +67,7 @@ def test_what_another_plan_lacks_is_drawn_as_by_constructors(name: str, more: di
     model = drawn(decoder_self_attention="softmax")
     model.save_pretrained(tmp_path)
     other = AutoModelForCausalLM.from_pretrained(tmp_path, decoder_self_attention=name, **more,
-                                                 ignore_mismatched_sizes=name == "delta_product")  # fmt: skip
+                                                 ignore_mismatched_sizes=name == "delta_product")
     fresh, own = AutoModelForCausalLM.from_config(other.config).state_dict(), model.state_dict()
     projections = {"q_proj", "k_proj"} if name == "lsh" else set()  # its one is softmax's of the queries
     for tensor, value in other.state_dict().items():
@@ -165,7 +165,7 @@ def test_losses_of_accumulated_batches_are_shares_of_all(arch: str, generator: t
     labels = torch.tensor([2, 0, 1]) if arch.endswith("classifier") else tokens
     items = labels[..., 1:].numel() if arch.endswith("_lm") else labels.numel()
     parts = [model(row[None], labels=label[None], num_items_in_batch=items).loss
-             for row, label in zip(tokens, labels, strict=True)]  # fmt: skip
+             for row, label in zip(tokens, labels, strict=True)]
     torch.testing.assert_close(sum(parts), model(tokens, labels=labels).loss)
 
 
@@ -173,7 +173,7 @@ def test_losses_of_accumulated_batches_are_shares_of_all(arch: str, generator: t
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_padding_is_invisible_to_a_classifier(pairs: bool, pooling: str, generator: torch.Generator) -> None:
     model = drawn("structured_transformer_classifier", pooling=pooling, pairs=pairs, num_labels=3,
-                  classifier_hidden_size=8)  # fmt: skip
+                  classifier_hidden_size=8)
     tokens = tokens_of(generator)
     mask = torch.arange(7) < torch.tensor([7, 2, 4])[:, None]
 
@@ -183,7 +183,7 @@ def test_padding_is_invisible_to_a_classifier(pairs: bool, pooling: str, generat
 
     assert logits(tokens).shape == (3, 3)
     trees = drawn("structured_transformer_classifier", pooling=pooling,
-                  encoder_self_attention="dependency(hidden_size=4, score_size=4)")  # fmt: skip
+                  encoder_self_attention="dependency(hidden_size=4, score_size=4)")
     alone = trees(tokens[1:2, :2].flip(1)).logits[0]
     torch.testing.assert_close(trees(tokens.flip(1), mask.flip(1).long()).logits[1], alone)
     if not pairs:
@@ -198,7 +198,7 @@ def test_padding_is_invisible_to_a_classifier(pairs: bool, pooling: str, generat
     ("structured_transformer_lm", {"share_decoder_input_output_embed": True}),
     ("structured_transformer", {"share_all_embeddings": True}),
     ("structured_transformer_classifier", {}),
-])  # fmt: skip
+])
 def test_more_tokens_are_saved_and_loaded(
     arch: str, options: dict[str, Any], generator: torch.Generator, tmp_path: Path
 ) -> None:
@@ -261,7 +261,7 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     ({"arch": "structured_transformer", "share_all_embeddings": True, "source_vocab_size": 15},
      "share_all_embeddings: expected tables of one size on both sides, got 13 x 12 and 15 x 12"),
     ({"tie_layers": True, "encoder_self_attention": "softmax + linear"}, "tie_layers: expected one mechanism"),
-])  # fmt: skip
+])
 def test_options_are_refused_as_by_fairseq(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         config_of(**options)
@@ -296,7 +296,7 @@ def test_generation_sees_no_padding_of_the_source(generator: torch.Generator) ->
 @pytest.mark.parametrize("options", [
     {"do_sample": True, "top_k": 1}, {"do_sample": True, "top_k": 0, "top_p": 0.1},
     {"do_sample": True, "top_k": 1, "num_beams": 2}, {"eos_token_id": [2]}, {"eos_token_id": [2], "num_beams": 2},
-])  # fmt: skip
+])
 def test_translations_end_in_time(options: dict[str, Any], generator: torch.Generator) -> None:
     """Also where sampling leaves out the end, and where ends are in a list."""
     model, tokens = drawn("structured_transformer"), tokens_of(generator)
@@ -341,13 +341,13 @@ def test_the_trainer_of_transformers_trains(tmp_path: Path, monkeypatch: pytest.
     options = Seq2SeqTrainingArguments(
         output_dir=str(tmp_path), max_steps=150, per_device_train_batch_size=32, learning_rate=0.01, report_to=[],
         activation_checkpointing=True, save_strategy="no", use_cpu=True, seed=1, disable_tqdm=True,
-    )  # fmt: skip
+    )
     with torch.random.fork_rng():
         torch.manual_seed(1)
         model = AutoModelForSeq2SeqLM.from_config(SeqstructConfig(
             arch="structured_transformer", vocab_size=13, decoder_self_attention="gated_delta",
             share_all_embeddings=True, dropout=0.0, **sizes,
-        ))  # fmt: skip
+        ))
         trainer = Seq2SeqTrainer(model=model, train_dataset=rows, args=options)
         trainer.train()
     trainer.save_model(str(tmp_path / "saved"))

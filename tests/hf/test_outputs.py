@@ -50,7 +50,7 @@ def test_a_classifier_shows_weights_and_hidden_states(pooling: str, generator: t
     (None, torch.tensor([2, 0, 1]), F.cross_entropy),
     (None, torch.tensor([[1.0, 0, 1], [0, 0, 0], [1, 1, 0]]), F.binary_cross_entropy_with_logits),
     ("regression", torch.tensor([[1.0, 3, 1], [0, 5, 0], [-1, 1, 0]]), F.mse_loss),
-])  # fmt: skip
+])
 def test_the_loss_of_a_classifier_is_of_its_problem(
     kind: str | None, labels: torch.Tensor, loss: Callable[..., torch.Tensor], generator: torch.Generator
 ) -> None:

@@ -51,7 +51,7 @@ def test_a_layer_is_the_step_of_its_automaton(automaton, generator):
         found = rational_step(
             automaton, torch.stack(columns, 1), state,
             final_logits=layer.final_logits, epsilon_logits=layer.epsilon_logits,
-        )  # fmt: skip
+        )
         state = found.state
         torch.testing.assert_close(found.hidden, hidden[:, t])
     torch.testing.assert_close(state, last)

@@ -25,7 +25,7 @@ def loaded(classifier):
 
 def test_labels_are_those_of_fairseq_validate(classifier, loaded):
     printed = fairseq("validate", classifier.data, "--task", "text_classification", "--path", classifier.checkpoint,
-                      "--valid-subset", "valid", "--batch-size", 5)  # fmt: skip
+                      "--valid-subset", "valid", "--batch-size", 5)
     texts = [text for _, text in classifier.rows]
     found = loaded.classify(texts)
     right = sum(label == guess for (label, _), guess in zip(classifier.rows, found, strict=True))
@@ -66,9 +66,9 @@ def test_what_is_wrong_is_said(loaded):
 
 def test_pairs_of_nli(tmp_path):
     pairs = [SentencePair((a, "man", "runs"), (b, "man"), "same" if a == b else "other")
-             for a in "abc" for b in "abc"]  # fmt: skip
+             for a in "abc" for b in "abc"]
     write_pairs({split: Pairs(pairs, 0) for split in ("train", "valid", "test")}, ["other", "same"], tmp_path / "data",
-                {}, lowercase=True)  # fmt: skip
+                {}, lowercase=True)
     checkpoint = train(tmp_path / "data", tmp_path / "run", "--task", "nli", "--arch", "decomposable_attention",
                        "--criterion", "classification_cross_entropy", "--batch-size", 9, "--max-update", 2)
     loaded = seqstruct.load(checkpoint)
@@ -89,16 +89,16 @@ def test_pairs_of_nli(tmp_path):
 def test_pairs_of_texts(tmp_path):
     rows = [Labelled("same" if a == b else "other", [a, "x"], [b]) for a in "abc" for b in "abc"]
     write_sentences(tmp_path / "data", {split: rows for split in ("train", "valid", "test")}, ["other", "same"],
-                    dict.fromkeys("abcx", 1), {})  # fmt: skip
+                    dict.fromkeys("abcx", 1), {})
     checkpoint = train(tmp_path / "data", tmp_path / "run", "--task", "text_classification", "--arch",
                        "structured_transformer_classifier", *sizes("encoder"), "--criterion",
-                       "classification_cross_entropy", "--batch-size", 9, "--max-update", 2)  # fmt: skip
+                       "classification_cross_entropy", "--batch-size", 9, "--max-update", 2)
     loaded = seqstruct.load(checkpoint)
     texts = [("a x", "b"), ("c x", "c"), ("b", "a x")]
     ids = [[loaded.task._ids([text.split()])[0].long() for text in pair] for pair in texts]
     with torch.no_grad():
         logits = [loaded.model(one[None], torch.tensor([len(one)]), other[None], torch.tensor([len(other)]))
-                  for one, other in ids]  # fmt: skip
+                  for one, other in ids]
     expected = [row.log_softmax(1)[0].tolist() for row in logits]
     found = [list(row.values()) for row in loaded.score(texts)]
     torch.testing.assert_close(torch.tensor(found), torch.tensor(expected))

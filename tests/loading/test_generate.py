@@ -70,7 +70,7 @@ def test_a_copy_has_parameters_of_its_own(loaded):
 def test_scores_sum_to_that_of_fairseq_eval_lm(language_model, loaded):
     printed = fairseq("eval_lm", language_model.data / "bin", "--task", "language_modeling", "--path",
                       language_model.checkpoint, "--sample-break-mode", "eos", "--gen-subset", "test",
-                      "--output-word-probs", "--results-path", language_model.data)  # fmt: skip
+                      "--output-word-probs", "--results-path", language_model.data)
     found = loaded.score(language_model.lines)
     lengths = [len(loaded.source.encode(line)) + 1 for line in language_model.lines]
     nats = -sum(found) / sum(lengths)
@@ -85,7 +85,7 @@ def test_strings_of_a_language_begin_as_in_training(tmp_path):
     prepared("cfl", "dyck", *small, "--out", tmp_path / "data")
     checkpoint = train(tmp_path / "data", tmp_path / "run", "--task", "cfl_language_modeling", "--arch",
                        "structured_transformer_lm", *sizes("decoder"), "--criterion", "cfl_cross_entropy",
-                       "--batch-size", 1, "--max-update", 2)  # fmt: skip
+                       "--batch-size", 1, "--max-update", 2)
     loaded = seqstruct.load(checkpoint)
     loaded.task.load_dataset("valid")
     dataset = loaded.task.datasets["valid"]
@@ -111,7 +111,7 @@ def test_texts_are_scored_as_blocks_of_one_line(options, tmp_path):
     config = LanguageModelingConfig(
         data=str(tmp_path), sample_break_mode="eos", tokens_per_sample=20, use_plasma_view=False, dataset_impl="mmap",
         pad_to_fixed_length=False, pad_to_fixed_bsz=False, seed=1, **options,
-    )  # fmt: skip
+    )
     task = LanguageModelingTask.setup_task(config)
     task.load_dataset("test")
     with torch.random.fork_rng():
@@ -162,6 +162,6 @@ def test_what_is_wrong_is_said(loaded):
 def test_what_predicts_no_next_symbol_is_no_language_model(corpus, task, criterion, arch, tmp_path):
     prepared(*corpus, "--train", 20, "--valid", 20, "--test", 20, "--out", tmp_path / "data")
     checkpoint = train(tmp_path / "data", tmp_path / "run", "--task", task, "--criterion", criterion, "--arch", arch,
-                       *sizes("decoder"), "--batch-size", 20, "--max-update", 1)  # fmt: skip
+                       *sizes("decoder"), "--batch-size", 20, "--max-update", 1)
     with pytest.raises(ValueError, match=f"of the task {task} is none of a translation model, a language model"):
         seqstruct.load(checkpoint)

@@ -30,7 +30,7 @@ def test_heads_are_those_of_the_parser_of_trees(parser, loaded):
     found = loaded.parse(annotated)
     assert [list(parse.heads) for parse in found] == load_dependency_parser(parser.checkpoint)(annotated)
     right = [head == gold for parse, sentence in zip(found, annotated, strict=True)
-             for head, gold in zip(parse.heads, sentence.heads, strict=True)]  # fmt: skip
+             for head, gold in zip(parse.heads, sentence.heads, strict=True)]
     assert sum(right) > 0.8 * len(right)
     assert loaded.parse(annotated, batch_size=1) == found and loaded.parse(annotated[0]) == found[0]
 

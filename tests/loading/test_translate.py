@@ -34,7 +34,7 @@ def loaded(translation):
 
 def generated(translation, *options):
     return fairseq("generate", translation.data / "bin", "--task", "translation", "--path", translation.checkpoint,
-                   "--batch-size", 5, *options)  # fmt: skip
+                   "--batch-size", 5, *options)
 
 
 @pytest.mark.parametrize("beam, options", [(1, {}), (5, {}), (3, {"lenpen": 0.3, "unkpen": 2.0, "min_len": 4})])
@@ -51,7 +51,7 @@ def test_translations_are_those_of_fairseq_generate(translation, loaded, beam, o
 def test_scores_are_those_of_fairseq_generate(translation, loaded):
     printed = generated(translation, "--score-reference")
     expected = {int(number): sum(map(float, scores.split())) * math.log(2)
-                for number, scores in re.findall(r"^P-(\d+)\t(.*)$", printed, re.MULTILINE)}  # fmt: skip
+                for number, scores in re.findall(r"^P-(\d+)\t(.*)$", printed, re.MULTILINE)}
     found = loaded.score(translation.sources, translation.references)
     assert found == pytest.approx([expected[i] for i in range(len(found))], abs=2e-3)
     assert loaded.score(translation.sources[1], translation.references[1], batch_size=1) == pytest.approx(found[1])
@@ -73,7 +73,7 @@ def test_an_lstm_of_fairseq_scores_sentences_of_any_lengths_together():
     config = TranslationConfig(source_lang="x", target_lang="y", max_source_positions=20, max_target_positions=20)
     task, sizes = TranslationTask(config, words, words), argparse.Namespace(
         encoder_embed_dim=8, encoder_hidden_size=8, decoder_embed_dim=8, decoder_hidden_size=8, decoder_out_embed_dim=8,
-        max_source_positions=20, max_target_positions=20, criterion="cross_entropy")  # fmt: skip
+        max_source_positions=20, max_target_positions=20, criterion="cross_entropy")
     ARCH_CONFIG_REGISTRY["lstm"](sizes)
     with torch.random.fork_rng():
         torch.manual_seed(5)
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_said(translation, loaded, tmp_path):
     with pytest.raises(ValueError, match="--sampling-topk requires --sampling"):
         loaded.translate("ein Hund", sampling_topk=3)
     for size, said in ((0, "1 or more, got 0"), (-2, "1 or more, got -2"), (1.5, "a whole number, got 1.5"),
-                       (True, "a whole number, got True")):  # fmt: skip
+                       (True, "a whole number, got True")):
         with pytest.raises(ValueError, match=f"batch_size: expected {said}"):
             loaded.translate("ein Hund", batch_size=size)
         with pytest.raises(ValueError, match=f"batch_size: expected {said}"):
@@ -188,7 +188,7 @@ def test_options_that_do_not_fit(loaded, options, said):
 
 def test_options_at_their_bounds(loaded):
     for options in ({"unkpen": math.inf}, {"max_len_b": 0, "min_len": 0}, {"lenpen": -1}, {"sampling_topk": -1},
-                    {"sampling": True, "sampling_topp": 1, "sampling_topk": 0, "beam": 1}):  # fmt: skip
+                    {"sampling": True, "sampling_topp": 1, "sampling_topk": 0, "beam": 1}):
         assert isinstance(loaded.translate("ein Hund", **{"max_len_b": 5, **options}), str)
 
 

@@ -24,7 +24,7 @@ sizes = partial(front_door.sizes, dim=16, inner=24, heads=2, layers=2)
 
 def train(data: Path, out: Path, *options: object, lr: float = 0.01) -> Path:
     fairseq("train", data, *options, "--optimizer", "adam", "--lr", lr, "--save-dir", out, "--no-epoch-checkpoints",
-            "--seed", 5)  # fmt: skip
+            "--seed", 5)
     return out / "checkpoint_best.pt"
 
 
@@ -44,7 +44,7 @@ def translation(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         *sizes(), "--share-all-embeddings", "--decoder-self-attention", "softmax + rfa(features=8)",
         "--max-source-positions", 40, "--max-target-positions", 40, "--criterion", "cross_entropy", "--batch-size", 20,
         "--max-update", 200,
-    )  # fmt: skip
+    )
     sources, references = ((data / "raw" / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en"))
     return SimpleNamespace(checkpoint=checkpoint, data=data, sources=sources, references=references)
 
@@ -57,12 +57,12 @@ def language_model(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     lines = [" ".join(generator.choices(words, k=generator.randint(3, 9))) for _ in range(120)]
     (folder / "train").write_text("".join(f"{line}\n" for line in lines))
     prepared("language-model", "--train", folder / "train", "--valid", folder / "train", "--test", folder / "train",
-             "--lowercase", "--subwords", "bpe", "--vocabulary", 40, "--out", folder / "data")  # fmt: skip
+             "--lowercase", "--subwords", "bpe", "--vocabulary", 40, "--out", folder / "data")
     checkpoint = train(
         folder / "data" / "bin", folder / "run", "--task", "language_modeling", "--arch", "structured_transformer_lm",
         *sizes("decoder"), "--sample-break-mode", "eos", "--tokens-per-sample", 60, "--batch-size", 20, "--max-update",
         30, "--criterion", "cross_entropy",
-    )  # fmt: skip
+    )
     return SimpleNamespace(checkpoint=checkpoint, data=folder / "data", lines=lines)
 
 
@@ -75,18 +75,18 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     def rows(count: int) -> list[tuple[str, str]]:
         labels = [generator.choice(list(told)) for _ in range(count)]
         return [(label, f"It's {generator.choice(told[label])}, {'very ' * generator.randint(0, 4)}much so.")
-                for label in labels]  # fmt: skip
+                for label in labels]
 
     splits = {split: rows(count) for split, count in {"train": 80, "valid": 17, "test": 5}.items()}
     for split, found in splits.items():
         (folder / split).write_text("".join(f"{label}\t{text}\n" for label, text in found))
     prepared("text-classification", *(word for split in splits for word in (f"--{split}", folder / split)),
-             "--language", "en", "--lowercase", "--out", folder / "data")  # fmt: skip
+             "--language", "en", "--lowercase", "--out", folder / "data")
     checkpoint = train(
         folder / "data", folder / "run", "--task", "text_classification", "--arch", "structured_transformer_classifier",
         *sizes("encoder"), "--encoder-self-attention", "linear", "--max-source-positions", 20,
         "--criterion", "classification_cross_entropy", "--batch-size", 16, "--max-update", 25,
-    )  # fmt: skip
+    )
     return SimpleNamespace(checkpoint=checkpoint, data=folder / "data", rows=splits["valid"])
 
 
@@ -100,7 +100,7 @@ def parser(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         "joint_parser", "--word-dim", 8, "--lemma-dim", 3, "--tag-dim", 4, "--lstm-size", 7, "--lstm-layers", 1,
         "--mlp-size", 9, "--classifier-lstm-size", 5, "--intermediate", "tree", "--batch-size", 4, "--max-epoch", 4,
         lr=0.05,
-    )  # fmt: skip
+    )
     return SimpleNamespace(checkpoint=checkpoint, data=folder / "data")
 
 
@@ -110,11 +110,11 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     folder = tmp_path_factory.mktemp("roberta")
     find("masked-lm").write_made_up(folder / "from")
     prepared("masked-lm", "--from", folder / "from", "--unchecked", "--vocabulary", 60, "--lines", 120, "--out",
-             folder / "data")  # fmt: skip
+             folder / "data")
     checkpoint = train(
         folder / "data" / "sst", folder / "run", "--task", "sentence_prediction", "--criterion", "sentence_prediction",
         "--arch", "structured_roberta", *sizes("encoder"), "--num-classes", 2, "--init-token", 0, "--separator-token",
         2, "--max-positions", 60, "--batch-size", 16, "--max-update", 25, "--encoder-self-attention", "linear",
         "--attention-dropout", 0.0, "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",
-    )  # fmt: skip
+    )
     return SimpleNamespace(checkpoint=checkpoint, data=folder / "data")

@@ -66,7 +66,7 @@ def sizes(*sides: str, dim: int = 8, inner: int = 8, heads: int = 1, layers: int
     """Options of a small transformer, of both sides unless one is named."""
     values = {"embed-dim": dim, "ffn-embed-dim": inner, "attention-heads": heads, "layers": layers}
     return [word for side in sides or ("encoder", "decoder") for name, value in values.items()
-            for word in (f"--{side}-{name}", value)]  # fmt: skip
+            for word in (f"--{side}-{name}", value)]
 
 
 def nearly_equal(one: Sequence[object], other: Sequence[object]) -> bool:
@@ -83,7 +83,7 @@ _parsed = functools.cache(lambda rule, name: _parse(OverridesParser.create(), ru
 def _once_for_all() -> Iterator[None]:
     """Hydra parses fairseq's 270 defaults and copies all that is registered for each command: a third of its time."""
     with (mock.patch.object(OverridesParser, "parse_rule", lambda self, *rule: _parsed(*rule)),
-          mock.patch.object(ConfigStore, "__deepcopy__", lambda self, memo: self, create=True)):  # fmt: skip
+          mock.patch.object(ConfigStore, "__deepcopy__", lambda self, memo: self, create=True)):
         yield
 
 

@@ -18,7 +18,7 @@ SMALL = {
     "rnn": ["--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8, "--encoder-layers", 1,
             "--decoder-layers", 1],
     "transformer": ["--arch", "structured_transformer_small", *sizes()],
-}  # fmt: skip
+}
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def train(data: Path, save: Path, model: str, *options: object) -> Path:
         "train", data, *SMALL[model], "--max-source-positions", 20, "--max-target-positions", 20, "--optimizer", "adam",
         "--lr", 0.02, "--criterion", "cross_entropy", "--batch-size", 20, "--max-update", 4, "--no-epoch-checkpoints",
         "--disable-validation", "--save-dir", save, *options,
-    )  # fmt: skip
+    )
     return save / "checkpoint_last.pt"
 
 

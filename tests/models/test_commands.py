@@ -22,7 +22,7 @@ STACK = "softmax + superposition_stack(size=5)"
 SIZES = sizes(dim=12, inner=20, heads=2, layers=2)
 TRAIN = [
     "--optimizer", "adam", "--lr", 0.01, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.0,
-]  # fmt: skip
+]
 TRANSLATE = ["--arch", "structured_transformer", *SIZES, "--max-tokens", 120, "--criterion", "structured_cross_entropy"]
 
 
@@ -33,7 +33,7 @@ def translator(reversals: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     log = fairseq(
         "train", reversals / "bin", *TRAIN, *TRANSLATE, "--encoder-self-attention", STACK, "--decoder-self-attention",
         STACK, "--max-epoch", 6, "--save-dir", save, "--label-smoothing", 0.1,
-    )  # fmt: skip
+    )
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?nll_loss ([\d.]+)", log)]
     assert len(losses) == 6 and losses[-1] < 0.9 * losses[0]
     return save / "checkpoint_best.pt"
@@ -62,14 +62,14 @@ def test_language_model_is_trained_and_evaluated(plan: str, reversals: Path, tmp
         "train", reversals / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm",
         "--decoder-self-attention", plan, *SIZES[8:], "--tokens-per-sample", 16, "--sample-break-mode", "eos",
         "--batch-size", 20, "--max-epoch", 2, "--save-dir", tmp_path,
-    )  # fmt: skip
+    )
     common = [reversals / "lm", "--path", tmp_path / "checkpoint_best.pt", "--sample-break-mode", "eos"]
     log = fairseq("eval-lm", *common, "--batch-size", 20)
     assert 1.0 < float(re.search(r"Perplexity: ([\d.]+)", log).group(1)) < 40.0
     text = fairseq(
         "generate", *common, "--task", "language_modeling", "--beam", 2, "--batch-size", 20, "--prefix-size", 1,
         "--max-len-b", 8, "--gen-subset", "test",
-    )  # fmt: skip
+    )
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 60
 
 
@@ -81,7 +81,7 @@ def test_a_stock_checkpoint_goes_on_with_a_stack(reversals: Path, tmp_path: Path
     log = fairseq(
         "train", reversals / "bin", *common, "--arch", "structured_transformer", "--decoder-self-attention", STACK,
         "--finetune-from-model", stock / "checkpoint_best.pt", "--max-epoch", 1, "--save-dir", ours,
-    )  # fmt: skip
+    )
     assert "decoder.layers.1.self_attn: what the two share is taken over, the rest starts from initial values" in log
     kept = "decoder.layers.0.encoder_attn.mechanism.k_proj.weight"
     before = load_checkpoint(stock / "checkpoint_best.pt")["model"][kept.replace(".mechanism", "")]
@@ -96,7 +96,7 @@ def test_bfloat16_trains(precision: list[str], reversals: Path, tmp_path: Path) 
         "train", reversals / "bin", *TRAIN, *TRANSLATE, *precision, "--encoder-self-attention", STACK,
         "--decoder-self-attention", "nondeterministic_stack(states=2, symbols=2, size=3) + sigmoid",
         "--max-update", 3, "--save-dir", tmp_path,
-    )  # fmt: skip
+    )
     assert math.isfinite(float(re.search(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log).group(1)))
 
 
@@ -109,12 +109,12 @@ def test_two_processes_equal_accumulation_over_four_batches(reversals: Path, tmp
         reversals / "bin", *TRAIN, *TRANSLATE[:-4], "--criterion", "structured_cross_entropy",
         "--decoder-self-attention", STACK, "--batch-size", 4, "--required-batch-size-multiple", 1,
         "--optimizer", "sgd", "--lr", 0.5,  # Adam divides by the size of gradients that rounding alone makes
-    ]  # fmt: skip
+    ]
     parallel = [
         *EVERYWHERE, *common, "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo",
         "--distributed-world-size", 2, "--distributed-no-spawn", "--device-id", 0, "--update-freq", 2, "--save-dir",
         tmp_path / "two",
-    ]  # fmt: skip
+    ]
     for updates in (2, 6):
         place = f"tcp://127.0.0.1:{free_port()}"
         workers = [
@@ -126,7 +126,7 @@ def test_two_processes_equal_accumulation_over_four_batches(reversals: Path, tmp
                 env={**os.environ, "PYTHONPATH": ROOT, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
             )
             for rank in (0, 1)
-        ]  # fmt: skip
+        ]
         for worker in workers:
             said, _ = worker.communicate(timeout=300)
             assert worker.returncode == 0, said

@@ -27,13 +27,13 @@ def test_hydra_equals_argparse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "hydra-train", "--config-dir", ROOT / "configs/stack_attention/cfl", "--config-name", "train", "row=tf_nd",
         "scale=small", f"task.data={data}", f"checkpoint.save_dir={tmp_path / 'hydra'}", "optimization.max_update=4",
         "optimization.lr=[0.002]",
-    )  # fmt: skip
+    )
     fairseq(
         "train", data, "--task", "cfl_language_modeling", "--criterion", "cfl_cross_entropy", "--arch",
         "structured_transformer_lm_cfl", "--decoder-embed-dim", 28, "--decoder-self-attention", PLAN, "--optimizer",
         "adam", "--lr", 0.002, "--clip-norm", 5, "--batch-size", 10, "--max-update", 4, "--lr-scheduler",
         "reduce_lr_on_plateau", "--lr-shrink", 0.9, "--lr-patience", 5, "--best-checkpoint-metric", "perplexity",
         "--no-epoch-checkpoints", "--update-epoch-batch-itr", "True", "--save-dir", tmp_path / "argparse", "--seed", 1,
-    )  # fmt: skip
+    )
     states = [load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("hydra", "argparse")]
     torch.testing.assert_close(*states, rtol=0, atol=0)

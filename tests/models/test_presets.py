@@ -14,7 +14,7 @@ from seqstruct.models.presets import both_sides, set_default
 PRESETS = [
     name for name, model in ARCH_MODEL_REGISTRY.items()
     if model.__module__.startswith("seqstruct.") and name != ARCH_MODEL_NAME_REGISTRY[name]
-]  # fmt: skip
+]
 
 
 def test_what_is_given_stays() -> None:

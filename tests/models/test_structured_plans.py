@@ -21,7 +21,7 @@ def test_trees_below_and_segments_across(reversals: Path, tmp_path: Path) -> Non
         "--cross-attention", "segmentation(pairwise_l2=0.5)", "--criterion", "structured_cross_entropy",
         "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 120, "--max-epoch", 4, "--update-epoch-batch-itr", "True",
         "--no-epoch-checkpoints", "--dropout", 0.0, "--save-dir", tmp_path,
-    )  # fmt: skip
+    )
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?nll_loss ([\d.]+)", log)]
     assert len(losses) == 4 and losses[-1] < 0.9 * losses[0]
     penalties = [float(p) for p in re.findall(r"valid on 'valid' subset.*?\| penalty (\S+)", log)]

@@ -18,7 +18,7 @@ from tests.models.front_door import fairseq, sizes
 TRAIN = [
     "--arch", "structured_transformer", *sizes(dim=16, inner=32, heads=2), "--cross-attention", "normalized_softmax",
     "--optimizer", "adam", "--max-tokens", 200,
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def trained(reversals, tmp_path_factory):
     fairseq(
         "train", data, *TRAIN, "--decoder-self-attention", "normalized_softmax", "--lr", 0.01, "--max-epoch", 6,
         "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--save-dir", folder,
-    )  # fmt: skip
+    )
     return data, folder / "checkpoint_last.pt"
 
 
@@ -35,7 +35,7 @@ def generate(trained, plan=None):
     data, checkpoint = trained
     overrides = {"decoder_self_attention": plan, "cross_attention": plan} if plan else {}
     printed = fairseq("generate", data, "--path", checkpoint, "--beam", 1, "--max-len-b", 10, "--model-overrides",
-                      repr(overrides))  # fmt: skip
+                      repr(overrides))
     return printed, re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", printed, re.M)
 
 
@@ -104,7 +104,7 @@ def test_training_that_goes_on_with_another_attention_says_so_once(trained, star
 @pytest.mark.training
 def test_so_does_training_with_another_number_of_heads(trained):
     printed = train_on(trained, "--finetune-from-model", trained[1], "--decoder-self-attention", "normalized_softmax",
-                       "--encoder-attention-heads", 4)  # fmt: skip
+                       "--encoder-attention-heads", 4)
     assert "(encoder_attention_heads: 2, now 4), and the model needs fine-tuning" in printed
 
 

@@ -62,7 +62,7 @@ def test_everything_is_registered_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCAN, PACKAGE.parent, *given], cwd=tmp_path, capture_output=True, text=True,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     assert len(found) == len(given), done.stderr

@@ -22,11 +22,11 @@ def test_with_softmax_it_is_torch_s_layer(generator, norm_first, activation):
     theirs = nn.TransformerDecoderLayer(C, H, 20, 0.0, activation, batch_first=True, norm_first=norm_first)
     theirs = randomised(theirs, generator, 0.5).double().eval()
     ours = TransformerBlock("softmax", C, H, ffn_dim=20, cross="softmax", activation=activation,
-                            norm_first=norm_first).double().eval()  # fmt: skip
+                            norm_first=norm_first).double().eval()
     attention(ours.mixer, theirs.self_attn, "decoder_self")
     attention(ours.cross, theirs.multihead_attn, "cross")
     for own, other in zip((*ours.norms, ours.fc1, ours.fc2), (theirs.norm1, theirs.norm2, theirs.norm3, theirs.linear1,
-                                                             theirs.linear2), strict=True):  # fmt: skip
+                                                             theirs.linear2), strict=True):
         own.load_state_dict(other.state_dict())
     x, memory = (torch.randn(B, n, C, generator=generator, dtype=torch.float64) for n in (T, S))
     mask = torch.zeros(B, S, dtype=torch.bool)

@@ -17,7 +17,7 @@ from tests.randomised import randomised
 
 ROOT = Path(__file__).resolve().parents[2]
 CAUSAL = ["softmax", "rfa(features=8, gate=True)", "abc_mlp(slots=3)", "gated_delta", "sliding_window(slots=3)",
-          "superposition_stack(size=5)", "nondeterministic_stack(states=2, symbols=2, size=3)"]  # fmt: skip
+          "superposition_stack(size=5)", "nondeterministic_stack(states=2, symbols=2, size=3)"]
 B, T, S, C = 3, 7, 5, 12
 
 
@@ -98,7 +98,7 @@ def test_it_learns_and_is_the_plan_s_choice(inputs):
     (choice,) = parse_choices("softmax", 1, Site.DECODER_SELF)
     own = choice.build(Shape.of(Site.DECODER_SELF, C, 2, 0.1))
     assert {name: p.shape for name, p in own.named_parameters()} == {
-        name.removeprefix("mechanism."): p.shape for name, p in mixer.named_parameters()}  # fmt: skip
+        name.removeprefix("mechanism."): p.shape for name, p in mixer.named_parameters()}
 
 
 def test_what_does_not_fit_is_refused(inputs):
@@ -142,7 +142,7 @@ def test_a_memory_that_does_not_fit_is_refused(plan, generator):
 
 def test_torch_alone_is_imported():
     code = ("import json, sys, torch; before = set(sys.modules); import seqstruct.nn; "
-            "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))")  # fmt: skip
+            "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     loaded = set(json.loads(done.stdout)) - {"torch"} - set(sys.stdlib_module_names)

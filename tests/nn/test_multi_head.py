@@ -46,7 +46,7 @@ def test_self_attention_is_torch_s(generator, batch_first, bias):
     for options in ({}, {"key_padding_mask": padding}, {"need_weights": False}, {"average_attn_weights": False},
                     {"attn_mask": mask}, {"attn_mask": mask, "key_padding_mask": padding},
                     {"attn_mask": floats, "need_weights": False},
-                    {"attn_mask": mask.repeat(B * H, 1, 1), "key_padding_mask": padding}):  # fmt: skip
+                    {"attn_mask": mask.repeat(B * H, 1, 1), "key_padding_mask": padding}):
         assert_same(theirs, ours, x, x, x, **options)
     alone = x[0] if batch_first else x[:, 0]
     assert_same(theirs, ours, alone, alone, alone, key_padding_mask=padding[1])
@@ -140,7 +140,7 @@ def test_in_torch_s_decoder(generator):
 
 def test_any_mechanism_is_the_mixer_s(generator):
     for plan, site in (("rfa(features=8)", "decoder_self"), ("gated_delta", "decoder_self"),
-                       ("dependency", "encoder_self"), ("linear", "cross")):  # fmt: skip
+                       ("dependency", "encoder_self"), ("linear", "cross")):
         ours, mixer = MultiheadAttention(C, H, plan=plan, site=site).eval(), Mixer(plan, C, H, site=site)
         mixer.mechanism.load_state_dict(ours.mechanism.state_dict())
         x = drawn(generator, T, B, C).float()

@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_refused():
 
 
 @pytest.mark.parametrize("stack", [None, "superposition_stack(size=3)",
-                                   "nondeterministic_stack(states=2, symbols=2, size=3)"])  # fmt: skip
+                                   "nondeterministic_stack(states=2, symbols=2, size=3)"])
 @pytest.mark.parametrize("need_state", [True, False])
 def test_a_stack_lstm_reads_vectors_as_it_reads_symbols(stack, need_state, generator):
     layer = StackLSTM(6, D, stack).double()
@@ -74,7 +74,7 @@ def test_other_inputs_of_a_stack_lstm_are_refused(stack):
 
 
 @pytest.mark.parametrize("stack", [None, "superposition_stack(size=3)",
-                                   "nondeterministic_stack(states=2, symbols=2, size=3)"])  # fmt: skip
+                                   "nondeterministic_stack(states=2, symbols=2, size=3)"])
 @pytest.mark.parametrize("assign", [True, False])
 def test_a_stack_lstm_without_memory_takes_what_is_loaded(stack, assign, generator):
     layer = StackLSTM(6, D, stack)
@@ -88,7 +88,7 @@ def test_a_stack_lstm_without_memory_takes_what_is_loaded(stack, assign, generat
 
 
 @pytest.mark.parametrize("stack", ["superposition_stack(size=11)",
-                                   "nondeterministic_stack(states=2, symbols=1, size=11)"])  # fmt: skip
+                                   "nondeterministic_stack(states=2, symbols=1, size=11)"])
 def test_a_stack_lstm_trains_after_inference(stack, generator):
     """Of sizes that no other test has: what is first made in inference mode is kept."""
     layer = StackLSTM(6, D, stack)

@@ -72,7 +72,7 @@ def test_strides_are_heeded(chosen, generator):
 @pytest.mark.parametrize("bias", [
     torch.randn(24, generator=torch.Generator().manual_seed(1))[::2], torch.ones(1).expand(12), torch.ones(1),
     torch.ones(1, 12), torch.randn(12, 3, generator=torch.Generator().manual_seed(2))[:, 1],
-], ids=["strided", "expanded", "one", "row", "column"])  # fmt: skip
+], ids=["strided", "expanded", "one", "row", "column"])
 def test_biases_of_any_strides_are_heeded(bias, chosen, generator):
     inputs, weight = draw(generator, 5, 13), draw(generator, 12, 13)
     torch.testing.assert_close(linear(inputs, weight, bias), F.linear(inputs, weight, bias), rtol=1e-5, atol=1e-5)

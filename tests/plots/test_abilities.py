@@ -21,7 +21,7 @@ def test_cells_have_numbers_and_colours():
         assert (image.get_array()[7] == 0).all(), "the simple rule"
         assert [label.get_text() for label in axes.get_xticklabels()] == [CHART[task].title for task in TASKS]
     texts = {tuple(map(round, text.get_position())): text.get_text() for text in trained.texts
-             if text.get_position()[1] >= 0}  # fmt: skip
+             if text.get_position()[1] >= 0}
     assert texts[3, 0] == "60" and texts[3, 1] == "" and texts[0, 5] == "×" and texts[0, 7] == "20"
     assert "× sigmoid, recall: gradients are Nan" in figure._supxlabel.get_text()
     assert "blank: not yet run" in figure._supxlabel.get_text()

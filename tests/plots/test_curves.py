@@ -122,7 +122,7 @@ def test_configurations_of_a_row_are_not_averaged(record):
     ]
     for selection, drawn in ((None, 1.0), ("difference", 0.5)):
         more = [record(seed=r.seed, configuration_hash=r.configuration_hash, metric="of", axis="length", value=9.0,
-                       points=r.points("difference")) for r in records]  # fmt: skip
+                       points=r.points("difference")) for r in records]
         (axes,) = curves.length_curves([*records, *more], selection=selection, metric="of").axes
         assert axes.get_lines()[0].get_xydata().tolist() == [[40, drawn]]
 
@@ -181,7 +181,7 @@ def test_the_best_run_by_another_metric_is_drawn_alone(record):
 
 def test_a_run_that_nothing_chooses_is_not_drawn(record):
     records = [record(row=row, seed=seed, axis="length", points=[[40, 1.0 * seed]])
-               for row, seed in (("Tf", 1), ("Tf", 2), ("Tf+Nd", 1))]  # fmt: skip
+               for row, seed in (("Tf", 1), ("Tf", 2), ("Tf+Nd", 1))]
     with pytest.raises(ValueError, match="Tf: expected records of vaild to choose a run by, got none"):
         curves.length_curves(records, selection="vaild")
     judged = [record(row="Tf+Nd", seed=1, metric="valid")]

@@ -27,7 +27,7 @@ def test_figures_are_drawn_from_records(tmp_path: Path) -> None:
         for row in ("T2R", "softmax") for metric in ("decoding_speed", "state_memory") for seed in (1, 2)
     ]
     found += [record("figure-4.4", "RFA", "training_loss", 1, [[25, 9.0], [50, 8.0]]),
-              record("figure-4.4", "softmax", "training_loss", 1, [], 7.5)]  # fmt: skip
+              record("figure-4.4", "softmax", "training_loss", 1, [], 7.5)]
     append_records(tmp_path / "records", found)
     for name in ("figure-5.1", "figure-4.4"):
         out = tmp_path / f"{name}.png"
@@ -42,13 +42,13 @@ def test_figures_are_drawn_from_records(tmp_path: Path) -> None:
 
 def test_a_row_has_one_colour_and_its_name_whatever_panels_lack_it() -> None:
     found = [record("figure-5.1", row, metric, 1, [[32, 1.0], [64, 2.0]]) for row, metric in (
-        ("softmax", "decoding_speed"), ("T2R", "decoding_speed"), ("T2R", "state_memory"))]  # fmt: skip
+        ("softmax", "decoding_speed"), ("T2R", "decoding_speed"), ("T2R", "state_memory"))]
     figure = draw("figure-5.1", found)
     colours = [[line.get_color() for line in axes.get_lines()] for axes in figure.axes]
     assert colours == [["C0", "C1"], ["C1"]]
     (legend,) = figure.legends
     shown = {text.get_text(): line.get_color()
-             for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}  # fmt: skip
+             for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}
     assert shown == {"softmax": "C0", "T2R": "C1"}
 
 

@@ -42,7 +42,7 @@ def _run():
     lambda _: automaton_figure(
         pattern_automaton([torch.ones(1)], [torch.ones(1) / 2], RealSemiring()), [WORD]
     ),
-], ids=["curves", "attention", "run", "soft tree", "dependencies", "automaton"])  # fmt: skip
+], ids=["curves", "attention", "run", "soft tree", "dependencies", "automaton"])
 def test_words_with_dollars_are_drawn_as_they_are(draw, tmp_path):
     figure = draw(tmp_path)
     save(figure, tmp_path / "drawn.svg")

@@ -31,7 +31,7 @@ def test_a_nondeterministic_stack_is_seen_through_its_runs(monkeypatch):
 
 @pytest.mark.parametrize(("name", "data", "text", "first"), [
     ("lm_softmax", "text", "a b", "</s>"), ("transformer_recognizer", "recognition", "( )", "<s>"),
-])  # fmt: skip
+])
 def test_before_a_text_stands_what_stood_there_in_training(name, data, text, first):
     (view, *_) = layer_views(FOLDER / f"{name}.pt", text, data=FOLDER / "data" / data)
     assert view.rows == [first, *text.split()]

@@ -54,7 +54,7 @@ def test_plans_are_read(row: str) -> None:
     ("big", 242, 247_263_232),
     ("16_layers", 242, 246_933_504),  # what Baevski & Auli's model has in fairseq
     ("32_layers", 484, 448_473_088),  # the thesis may have exchanged two digits
-])  # fmt: skip
+])
 def test_presets_have_the_parameters_of_the_thesis_or_nearly(name: str, stated: int, found: int) -> None:
     """stated: millions.  267,744 entries: the words of WikiText-103 and fairseq's special symbols."""
     dictionary = Dictionary()
@@ -93,7 +93,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         "none", "--tokens-per-sample", "8", "--arch", "structured_transformer_lm", "--decoder-self-attention",
         "rfa(features=8)", *sizes("decoder", heads=2), "--optimizer", "adam", "--lr", "0.01", "--batch-size", "4",
         "--max-update", "2", "--save-dir", folder, "--no-epoch-checkpoints",
-    )  # fmt: skip
+    )
     return SimpleNamespace(folder=folder, checkpoint=folder / "checkpoint_last.pt")
 
 
@@ -105,7 +105,7 @@ def test_perplexity_with_context_is_that_of_a_loop(trained: SimpleNamespace, con
     log.write_text(fairseq(
         "eval-lm", folder / "bin", "--path", trained.checkpoint, "--gen-subset", "test", "--tokens-per-sample", "8",
         "--task", "language_modeling", "--sample-break-mode", "none", "--batch-size", "8", "--context-window", context,
-    ))  # fmt: skip
+    ))
     assert word_perplexity.main([f"test_perplexity={log}:{text}", "--out", str(folder / "found.json")]) == 0
     (found,) = measurements.read(folder, ["found.json"])
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(trained.checkpoint)])
@@ -123,6 +123,6 @@ def test_perplexity_with_context_is_that_of_a_loop(trained: SimpleNamespace, con
     assert (found.metric, found.unit) == ("test_perplexity", "perplexity") and words < len(tokens)
     assert found.value == pytest.approx(2 ** (bits / words), rel=1e-3)
     for request, told in ((f"x={log}:{folder / 'train.txt'}", "tokens were evaluated"), (f"x={text}:{text}", "no loss"),
-                          (str(log), "expected METRIC=LOG:TEXT")):  # fmt: skip
+                          (str(log), "expected METRIC=LOG:TEXT")):
         assert word_perplexity.main([request, "--out", str(folder / "none.json")]) == 1
         assert told in capsys.readouterr().err and not (folder / "none.json").exists()

@@ -76,9 +76,9 @@ SAID = [
     ("*Tf+Nd overfits", "(X {dyck Tf+Nd:}; LSTM {dyck LSTM:}, LSTM+Sup {dyck LSTM+Sup:}, LSTM+Nd {dyck LSTM+Nd:})"),
     ("*Tf+Nd overfits", "(X {dyck Tf+Nd*:}). So it is with Tf+Sup ({dyck Tf+Sup*:})"),
     ("*What a draw", "(V {marked Tf+Sup} with Tf+Sup, {marked Tf+Nd} with Tf+Nd, {marked Tf} without a stack"),
-]  # fmt: skip
+]
 LANGUAGES = {"hardest": "hardest-cfl", "dyck": "dyck"} | {
-    kind: f"{kind}-reversal" for kind in ("marked", "unmarked", "padded")}  # fmt: skip
+    kind: f"{kind}-reversal" for kind in ("marked", "unmarked", "padded")}
 
 
 @pytest.mark.parametrize("start, words", SAID)
@@ -129,7 +129,7 @@ def test_lengths_are_told_as_recorded():
     ahead = [x < grams[language] for language in NONDETERMINISTIC for _, x in draws[f"{language} Tf+Nd"]]
     assert sum(ahead) == 8 and "with eight of nine, of the 5-gram" in claim("*Tf+Nd alleviates")
     by_more = {language: sum(x < grams[language] - 0.001 for stack in ("", "+Sup")
-                             for _, x in draws[f"{language} Tf{stack}"]) for language in NONDETERMINISTIC}  # fmt: skip
+                             for _, x in draws[f"{language} Tf{stack}"]) for language in NONDETERMINISTIC}
     assert by_more == {"hardest-cfl": 0, "padded-reversal": 3, "unmarked-reversal": 0}
     tests = [line.p_value for line in lines("stack_attention", "figure-2") if line.p_value is not None]
     assert len(tests) == 20 and 0.095 < min(tests) < 0.105
@@ -165,7 +165,7 @@ def test_orders_of_the_transformers_are_those_of_the_records():
         told = said + " ({+Nd:.3f}; {plain:.3f} and {+Sup:.3f})".format(**draw, plain=draw[""])
         assert told in claim("*Tf+Nd is ahead")
     beyond = [{stack: x for stack in ("", "+Sup", "+Nd") for v, x in draws[f"dyck Tf{stack}"] if v == draw[stack]}
-              for draw in by_draw("dyck")]  # fmt: skip
+              for draw in by_draw("dyck")]
     assert all(draw["+Nd"] < draw["+Sup"] < draw[""] for draw in beyond)
     for stack in ("+Sup", "+Nd"):
         xs = [x for _, x in draws[f"dyck Tf{stack}"]]

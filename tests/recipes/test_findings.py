@@ -64,7 +64,7 @@ def test_every_table_stands_in_the_docs(paper):
     shown = "".join(path.read_text("utf-8") for path in (RECIPES.parent / "docs").glob("**/*.md"))
     whole = f"<!-- seqstruct report {paper} --format markdown" in shown
     missing = [table.name for table in read_tables(RECIPES / paper)
-               if not whole and f"<!-- seqstruct report {paper} {table.name} " not in shown]  # fmt: skip
+               if not whole and f"<!-- seqstruct report {paper} {table.name} " not in shown]
     assert missing == []
 
 
@@ -82,14 +82,14 @@ def test_perplexities_that_are_not_ahead_of_n_grams_are_not_discussed(name):
 
 def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
     accuracy = {line.row.removeprefix("ListOps "): line for line in lines("peng_thesis", "4.5-stand-in")
-                if line.metric == "test_accuracy"}  # fmt: skip
+                if line.metric == "test_accuracy"}
     item = finding("peng_thesis", "*ListOps*")
     first, _ = accuracy.pop("first token"), accuracy.pop("majority")
     assert f"({first.mean:.4g} % on test)" in item
     assert min(line.mean for line in accuracy.values()) > first.mean + 10
     names = {"Transformer": "Softmax has", "Sinkhorn": "Sinkhorn", "ABC-MLP": "`ABC-MLP`", "Linear": "elu",
              "RFA-Gaussian": "RFA", "Performer": "Performer", "Linformer": "Linformer", "Big Bird": "Big Bird",
-             "Synthesizer": "Synthesizer", "Local attention": "windows", "Reformer": "Reformer alone,"}  # fmt: skip
+             "Synthesizer": "Synthesizer", "Local attention": "windows", "Reformer": "Reformer alone,"}
     assert accuracy.keys() == names.keys()
     assert min(accuracy.values(), key=lambda line: line.mean).row == "ListOps Reformer"
     for row, name in names.items():
@@ -102,7 +102,7 @@ def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
 
 def test_rational_models_with_fixed_vectors_are_told_as_recorded():
     found = {line.row.removesuffix(", skip-gram"): line for line in lines("peng_thesis", "6.5-skip-gram")
-             if line.metric == "test_accuracy"}  # fmt: skip
+             if line.metric == "test_accuracy"}
     item = finding("peng_thesis", "*Text classification*")
     for corpus, above, level in (("SST", ["F", "max-plus"], ["B", "C"]), ("subj", ["C", "F"], ["B", "max-plus"])):
         rows = {"B": "RRNN(B)", "C": "RRNN(C)", "max-plus": "RRNN(B) max-plus", "F": "RRNN(F)"}
@@ -110,7 +110,7 @@ def test_rational_models_with_fixed_vectors_are_told_as_recorded():
         assert f"On {corpus} the LSTM has {found[f'{corpus} LSTM'].mean:.1f} %, " in item
         for one, other in (above, level):
             assert (f"{one} {of[one].mean:.1f} and {other} {of[other].mean:.1f} (p {of[one].p_value:.2g} and "
-                    f"{of[other].p_value:.2g})") in item  # fmt: skip
+                    f"{of[other].p_value:.2g})") in item
         assert all((of[name].p_value < 0.05) == (name in above) for name in rows)
     on_cr = [line for row, line in found.items() if row.startswith("CR ") and line.kind != "baseline"]
     means = sorted(line.mean for line in on_cr)
@@ -146,14 +146,14 @@ def test_questions_are_told_as_recorded():
     said = f"the binary CRF finds the most, {facts[1]:.1f} %, MemN2N {facts[0]:.1f} and the unary CRF {facts[2]:.1f} ("
     assert said in item and max(facts) == facts[1]
     of_facts = {(int(row.split()[1]), row.split()[2]): line.mean for (row, metric), line in found.items()
-                if row.startswith("task ") and metric == "fact_accuracy_of_best_half"}  # fmt: skip
+                if row.startswith("task ") and metric == "fact_accuracy_of_best_half"}
     told = "on task 17 its {:.1f} is a random order of two facts ({:.0f}), for it alone may not choose one twice "
     told += "(MemN2N {:.1f})"
     chance = found["task 17 random answer", "fact_accuracy"].mean
     assert told.format(of_facts[17, "Binary"], chance, of_facts[17, "MemN2N"]) in item
     told = "without that task it has {:.1f} and MemN2N {:.1f}."
     without = [[value for (task, of), value in of_facts.items() if of == model and task != 17] for model in (
-        "Binary", "MemN2N")]  # fmt: skip
+        "Binary", "MemN2N")]
     assert told.format(*map(statistics.fmean, without)) in item
     pairs = [n for task in (13, 2, 11) for n in (of_facts[task, "Binary"], of_facts[task, "MemN2N"])]
     told = "13 shows it ({:.1f}; {:.1f}), 2 hardly does ({:.1f}; {:.1f}), 17 for that reason alone, and 11 does the"
@@ -172,7 +172,7 @@ def test_questions_are_told_as_recorded():
 def test_what_a_crf_needs_is_told_as_recorded():
     item = finding("structured_attention", "*What a CRF needs")
     tried = {line.row: [value for _, value in line.runs[1].points(line.metric)]
-             for line in lines("structured_attention", "4") if line.metric == "search_validation_accuracy"}  # fmt: skip
+             for line in lines("structured_attention", "4") if line.metric == "search_validation_accuracy"}
     unary, binary = (tried[f"task 16 {kind} CRF"] for kind in ("Unary", "Binary"))
     *others, best = unary
     *rest, chosen, ends = binary
@@ -187,7 +187,7 @@ def test_what_a_crf_needs_is_told_as_recorded():
 def test_latent_trees_are_told_as_recorded():
     item = finding("peng_thesis", "*Latent trees.*")
     found = {line.row.removeprefix("transduction "): line.mean for line in lines("peng_thesis", "latent-trees")
-             if line.metric == "length_to_failure"}  # fmt: skip
+             if line.metric == "length_to_failure"}
     assert f"only marginals learn ({found['marginal']:.0f} % of the target" in item
     said = f"SPIGOT has {found['spigot']:.1f} and STE {found['ste']:.1f}, where one constant form for all formulas has "
     assert said + f"{found['constant']:.1f} %" in item
@@ -228,7 +228,7 @@ def test_parsers_are_held_against_right_branching():
 def test_exchanged_attention_is_told_as_recorded():
     item = finding("peng_thesis", "*One attention trained, another used*")
     found = {(line.row.removeprefix("trained "), line.metric.removeprefix("bleu_evaluated_")): f"{line.mean:.1f}"
-             for line in lines("peng_thesis", "4.6-stand-in")}  # fmt: skip
+             for line in lines("peng_thesis", "4.6-stand-in")}
     runs = {line.row: len(line.values) for line in lines("peng_thesis", "4.6-stand-in")}
     assert "three seeds)" in item and [runs[f"trained {name}"] for name in ("S-attn", "NS-attn", "RFA")] == [3, 3, 3]
     softmax, unit, rfa = (found[name, name] for name in ("S-attn", "NS-attn", "RFA"))
@@ -252,7 +252,7 @@ def test_masked_models_are_level_with_one_that_is_not_pretrained():
     assert "On RTE softmax has {:.1f} % and the others that are pretrained {:.1f} to {:.1f},".format(*told) in item
     assert f"without pretraining it is {nothing:.1f}, and the majority has {least:.1f}." in item
     by_seed = {line.row: line.values for line in lines("peng_thesis", "5.6-stand-in")
-               if line.metric == "masked_perplexity"}  # fmt: skip
+               if line.metric == "masked_perplexity"}
     base = by_seed.pop("BASE")
     ends = [end(values[seed] for values in by_seed.values()) for seed in (1, 2, 3) for end in (min, max)]
     told = "perplexity of {:.0f}, {:.0f} and {:.0f} with softmax, and of {:.0f} to {:.0f}, {:.0f} to {:.0f} and {:.0f} "
@@ -280,20 +280,20 @@ def test_speeds_on_long_texts_are_those_of_the_records():
 
 def test_states_are_held_against_what_softmax_uses():
     shares = [line.mean for name in ("figure-4.2", "figure-4.3", "figure-5.1") for line in lines("peng_thesis", name)
-              if line.metric == "memory_share" and line.row not in ("softmax", "no attention")]  # fmt: skip
+              if line.metric == "memory_share" and line.row not in ("softmax", "no attention")]
     said = re.sub(r"\s+", " ", prose("peng_thesis"))
     assert f"the states are {min(shares):.1f} to {max(shares):.1f} % of what softmax uses" in said
 
 
 def test_growth_is_told_as_recorded():
     found = {(line.row, line.metric.removesuffix("_exponent")): line.mean for name in ("4.1", "5.2")
-             for line in lines("peng_thesis", name)}  # fmt: skip
+             for line in lines("peng_thesis", name)}
     item = finding("peng_thesis", "*Growth*")
     one_step = found.pop(("reading ABC", "time"))
     linear = [value for (row, what), value in found.items() if what == "time" and "softmax" not in row]
     assert f"({min(linear):.2f} to {max(linear):.2f}, and one step of reading by {one_step:.2f} where 0 is said" in item
     softmax = {row.removesuffix(" softmax"): value for (row, what), value in found.items()
-               if what == "time" and row.endswith("softmax")}  # fmt: skip
+               if what == "time" and row.endswith("softmax")}
     told = "decoding grows by {decoding cross:.1f} and {decoding causal:.1f} at these lengths and all of Table 5.2's by"
     told += " {overall:.1f} rather than 2, one step of reading by {reading:.1f} rather than 1;"
     assert told.format_map(softmax) in item
@@ -308,7 +308,7 @@ def test_growth_is_told_as_recorded():
 def test_encoding_is_told_as_recorded():
     claim = finding("peng_thesis", "*Encoding*")
     speed = {(line.scale, line.row): line.mean for line in lines("peng_thesis", "5.8")
-             if line.metric == "encoding_speed"}  # fmt: skip
+             if line.metric == "encoding_speed"}
     told = "Linformer ({:.2f} times as fast with 64 slots) and `ABC-MLP` ({:.2f})"
     assert told.format(*(speed["small", f"{name} 64"] for name in ("Linformer", "ABC-MLP"))) in claim
     told = "on an H200 ({:.2f} and {:.2f}, where"
@@ -316,7 +316,7 @@ def test_encoding_is_told_as_recorded():
     assert max(speed.values()) < 1.1, "so none gains time"
     page = (RECIPES.parent / "docs" / "speed.md").read_text("utf-8")
     anew = [re.search(rf"^\| {name}, 64 slots, an encoder's layer \|[^|]*\| ([^|]+) \|", page, re.M)[1]
-            for name in ("linformer", "abc_mlp")]  # fmt: skip
+            for name in ("linformer", "abc_mlp")]
     assert "they have {} and {}.".format(*anew) in claim
 
 

@@ -70,13 +70,13 @@ def test_a_baseline_is_of_its_own_data():
 def test_tenses_are_told_as_recorded():
     item = " ".join(prose("generalisation").partition("\nTense reinflection, scale small:")[2].split())
     found = {(line.row, line.metric): [*line.values.values()]
-             for line in lines("generalisation", "tense-reinflection")}  # fmt: skip
+             for line in lines("generalisation", "tense-reinflection")}
     rows, most = [f"tense {model}" for model in MODELS], found["tense majority", "gen_main_verb"][0]
     verbs, nouns, right = ({row: found[row, metric] for row in rows}
-                           for metric in ("gen_main_verb", "gen_recent_noun", "test_full_sentence"))  # fmt: skip
+                           for metric in ("gen_main_verb", "gen_recent_noun", "test_full_sentence"))
     assert all(len(values) == 5 for values in verbs.values())
     for row, told in zip(rows, ("in {} to {} %, with a sup", "stack in {} to {} % (p", "stack in {} to {} % (p",
-                                "have {} to {} %", "stack {} to {} %"), strict=True):  # fmt: skip
+                                "have {} to {} %", "stack {} to {} %"), strict=True):
         assert told.format(*(f"{f(verbs[row]):.0f}" for f in (min, max))) in item, row
     assert all(mean(verbs[f"tense Tf{stack}"]) < mean(verbs["tense Tf"]) for stack in ("+Sup", "+Nd"))
     apart = ttest_ind(verbs["tense LSTM+Nd"], verbs["tense LSTM"], equal_var=False).pvalue

@@ -68,7 +68,7 @@ def test_ways_to_cut_words_are_told_as_recorded():
     most = max(number for (_, metric), number in found.items() if metric == "unknown")
     assert most == found["none", "unknown"]
     longer = [number[row, "tokens"] / number["none", "tokens"] for row in ("BPE", "character bigrams")
-              for number in (found, theirs)]  # fmt: skip
+              for number in (found, theirs)]
     more = [100 * (times - 1) for times in longer[:2]]
     assert "BPE's text is {:.0f} % longer than that of words ({:.0f} %)".format(*more) in item
     assert "bigrams {:.1f} times as long ({:.1f})".format(*longer[2:]) in item
@@ -87,7 +87,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
     assert told.format(*map(listed, score.values())) in text
     assert [len(values) for values in score.values()] == [3, 3, 2, 2, 2]
     ahead, p, behind, chrf_p = ([found["ConvS2S", f"test_{metric}"].values[seed] for seed in (1, 2, 3)] for metric in (
-        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))  # fmt: skip
+        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))
     told = f"{listed(ahead)} ahead in BLEU (p {listed(p, '.2f')}), {listed(behind)} behind in chrF (p "
     assert f"{told}{listed(chrf_p, '.2f')}), RNNsearch" in text and min(ahead) > 0 > max(behind)
     softmax, convolved = (found[row, "test_bleu"].values for row in five[:2])
@@ -106,10 +106,10 @@ def test_the_lineage_is_told_as_the_records_have_it():
     assert f"by more than the {max(alike) - min(alike):.2f} over which its three seeds range, and both seeds" in text
     assert "to the same BLEU in each digit." in text
     (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
-                             for n in (29, 39))  # fmt: skip
+                             for n in (29, 39))
     assert f"ConvS2S by little ({at_30:.1f} to {last:.1f})" in text
     of_search = [found["RNNsearch", f"test_{metric}"].values for metric in (
-        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")]  # fmt: skip
+        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")]
     behind, p, ahead, chrf_p = ([values[seed] for seed in (1, 2)] for values in of_search)
     told = f"{-behind[0]:.1f} and {-behind[1]:.1f} behind in BLEU (p {p[0]:.2g} and {p[1]:.1g})"
     assert f"RNNsearch {told}, 0.3 ahead in chrF with both (p 0.13)." in text
@@ -119,7 +119,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
     told = "of two layers is behind the Transformer by {:.1f} and {:.1f} BLEU (p {:.3f} and {:.3f}; in chrF by "
     assert (told + "{:.1f} and {:.1f}, p {:.3f} and {:.3f}), GNMT, of four,").format(*luong) in text
     gnmt = [abs(found["GNMT", f"test_{metric}"].values[seed]) for metric in (
-        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p") for seed in (1, 2)]  # fmt: skip
+        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p") for seed in (1, 2)]
     told = "GNMT, of four, by {:.1f} and {:.1f} (p {:.3f} and {:.3f}; in chrF by {:.1f} and {:.1f}, p {:.3f}) and the"
     assert told.format(*gnmt) in text and max(gnmt[6:]) < 0.0015
     for row in (models[2], "GNMT"):
@@ -142,12 +142,12 @@ def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed()
     text = said("nmt_lectures")
     rows = [f"decoder {name}" for name in (
         "linear", "rfa", "abc_mlp", "performer", "t2r", "superposition_stack", "lsh(buckets=2)", "gated_delta",
-        "nondeterministic_stack", "lsh")]  # fmt: skip
+        "nondeterministic_stack", "lsh")]
     assert all(set(found[row, "test_bleu"].values) == {2} for row in rows)
     bleu, p, behind, chrf, chrf_p, best = (
         [found[row, metric].values[2] for row in rows] for metric in (
             "test_bleu", "test_bleu_p", "test_bleu_difference", "test_chrf_difference", "test_chrf_p",
-            "validation_perplexity"))  # fmt: skip
+            "validation_perplexity"))
     softmax, perplexity = (found["Transformer", metric].values[2] for metric in ("test_bleu", "validation_perplexity"))
     told = "has {:.1f} to {:.1f} BLEU, where that of the same seed has {:.1f} (p {:.2f} to {:.2f}; in chrF "
     told = told.format(min(bleu[:8]), max(bleu[:8]), softmax, min(p[:8]), max(p[:8]))
@@ -163,7 +163,7 @@ def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed()
     told = f"has {bleu[9]:.1f}, {-behind[9]:.1f} behind (p {p[9]:.3f}; in chrF {-chrf[9]:.1f}, p {chrf_p[9]:.3f}), and"
     assert told + f" a perplexity of {buckets:.1f} where two buckets have {others[-1]:.1f}." in text
     across = [found[f"cross and decoder {name}", f"test_bleu_{part}"].values[2] for part in ("difference", "p")
-              for name in ("linear", "rfa", "abc_mlp")]  # fmt: skip
+              for name in ("linear", "rfa", "abc_mlp")]
     told = "the gap is {:.1f} BLEU of elu, {:.1f} of RFA and {:.1f} of `abc_mlp` (one training each, p {:.3f}, {:.3f} "
     told += "and {:.3f} over its sentences, of one side)"
     item = finding("peng_thesis", "*Translation* (Table 4.4")
@@ -193,14 +193,14 @@ def test_attention_across_after_forty_epochs_is_told_beside_the_same_training():
 def test_rates_above_those_that_were_searched_are_told_as_recorded():
     text, found = said("nmt_lectures"), {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     assert {rate for (row, metric), line in found.items() for rate in line.values.values()
-            if metric == "chosen_learning_rate" and "greater" not in row} == {0.004}  # fmt: skip
+            if metric == "chosen_learning_rate" and "greater" not in row} == {0.004}
     of: dict[str, dict[str, float]] = {}
     for line in lines("nmt_lectures", "lineage-rates"):
         if line.values:
             of.setdefault(line.row.removeprefix("rates, "), {})[line.metric] = line.mean
     chosen = {row: found.pop("chosen_learning_rate") for row, found in of.items()}
     assert chosen == {"Transformer": 0.004, "RNNsearch": 0.008, "Luong general": 0.008, "ConvS2S": 0.016,
-                      "RNN encoder-decoder": 0.008, "GNMT": 0.016, "Sutskever": 0.016}  # fmt: skip
+                      "RNN encoder-decoder": 0.008, "GNMT": 0.016, "Sutskever": 0.016}
     rows = "ConvS2S", "RNNsearch", "Luong general"
     told = "ConvS2S has {:.1f} BLEU and RNNsearch {:.1f}, where with 0.004 they have {:.1f} and {:.1f} by"
     bleu = [found[row + more, "test_bleu"].values[2] for more in (", greater rate", "") for row in rows[:2]]
@@ -210,7 +210,7 @@ def test_rates_above_those_that_were_searched_are_told_as_recorded():
     told = "Luong general has {:.1f} and is {:.1f} behind the Transformer (p 0.001, in chrF too), where with 0.004 "
     assert (told + "the same seed has {:.1f}:").format(next(both), -behind, next(both)) in text
     of_row = [{metric: found[f"{row}, greater rate", f"test_{metric}"].mean for metric in (
-        "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")} for row in rows]  # fmt: skip
+        "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")} for row in rows]
     told = "one training each, ConvS2S is {bleu_difference:.1f} ahead (p {bleu_p:.2f}; in chrF {less:.1f} behind, p "
     assert (told + "{chrf_p:.3f})").format_map(of_row[0] | {"less": -of_row[0]["chrf_difference"]}) in text
     told = "RNNsearch {less:.1f} behind (p {bleu_p:.2f}; in chrF {chrf_difference:.1f} ahead, p {chrf_p:.2f})"
@@ -231,7 +231,7 @@ def test_subwords_that_are_drawn_are_told_with_trainings_that_go_on():
     plain = [found["Transformer, unigram", f"test_{name}"].values[2] for name in names]
     assert "as they are have {:.1f} BLEU more (p {:.2f}; in chrF {:.1f}, p {:.3f}), BPE that".format(*plain) in item
     curves = [found[f"Transformer, {kind} sampled", "validation_perplexity"].runs[2].points("validation_perplexity")
-              for kind in of]  # fmt: skip
+              for kind in of]
     ends = [curve[epoch][1] for curve in curves for epoch in (-6, -1)]
     assert "in the last five epochs from {:.1f} to {:.1f} and from {:.1f} to {:.1f},".format(*ends) in item
 
@@ -245,7 +245,7 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     assert f"So the {gap - plain:.1f} BLEU between them and Luong general" in text
     whole = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
     less = [whole["Luong general", f"test_{name}"][seed] - whole["GNMT", f"test_{name}"][seed]
-            for name in ("bleu", "chrf") for seed in (1, 2)]  # fmt: skip
+            for name in ("bleu", "chrf") for seed in (1, 2)]
     told = "GNMT has {:.1f} BLEU less than Luong general by one seed and {:.1f} more by the other, in chrF {:.1f} and "
     assert (told + "{:.1f} less, and a").format(less[0], -less[1], *less[2:]) in text
     scores = "test_bleu", "test_chrf", "validation_perplexity"
@@ -301,7 +301,7 @@ def test_scores_of_attention_are_told_as_recorded():
     told = "are {:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f} BLEU behind the Transformer of their seed (p 0.001; in chrF "
     assert (told + "{:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f}, p 0.001)").format(*behind) in item
     assert {f"{of[f'Luong {score}', f'test_{name}_p'][2]:.3f}" for name in ("bleu", "chrf") for score in scores} == {
-        "0.001"}  # fmt: skip
+        "0.001"}
     for other in others:
         assert all(max(of_general) > value for of_general, value in zip(general[:2], other[:2], strict=True))
         assert min(general[2]) < other[2]
@@ -326,10 +326,10 @@ def test_whole_words_are_told_as_recorded():
 def test_penalties_of_beam_search_are_told_as_recorded():
     item = finding("nmt_lectures", "*Penalties of beam search*")
     tables = {table: {(line.row, line.metric): line.values for line in lines("nmt_lectures", table)}
-              for table in ("lineage-penalties", "lineage", "multi30k")}  # fmt: skip
+              for table in ("lineage-penalties", "lineage", "multi30k")}
     names = "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
     both, length, coverage = ([tables["lineage-penalties"][f"penalties {row}", f"test_{name}"][2] for name in names]
-                              for row in ("0.2 0.2", "0.2 0", "0 0.2"))  # fmt: skip
+                              for row in ("0.2 0.2", "0.2 0", "0 0.2"))
     told = "has {:.1f} BLEU, {:.1f} more than without (p {:.3f}), though in chrF {:.1f} more (p {:.3f})"
     assert told.format(*both) in item
     told = "{:.1f}, {:.1f} more (p {:.2f}; in chrF {:.1f}, p {:.3f})"
@@ -351,11 +351,11 @@ def test_penalties_of_beam_search_are_told_as_recorded():
 def test_expected_gleu_is_told_as_recorded():
     item = finding("nmt_lectures", "*Expected GLEU*")
     of = {line.metric: line.values[2] for line in lines("nmt_lectures", "lineage-penalties")
-          if line.row == "GNMT, expected GLEU"}  # fmt: skip
+          if line.row == "GNMT, expected GLEU"}
     before = {line.metric: line.values[2] for line in lines("nmt_lectures", "lineage") if line.row == "GNMT"}
     assert of["test_bleu"] - of["test_bleu_difference"] == pytest.approx(before["test_bleu"], abs=1e-3)
     scores = before["test_bleu"], *(of[f"test_{name}"] for name in (
-        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))  # fmt: skip
+        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))
     told = "has {:.1f} BLEU where it had {:.1f}, {:.1f} more (p {:.2f}), though in chrF {:.1f} more (p {:.3f}), and"
     assert told.format(of["test_bleu"], *scores) in item
     perplexities = of["validation_perplexity"], before["validation_perplexity"]

@@ -81,7 +81,7 @@ def test_pairs_of_the_stand_in_are_those_of_rte(tmp_path: Path) -> None:
 
     find("masked-lm").write_made_up(tmp_path / "raw" / "deeper")
     prepare(find("masked-lm"), ["--from", str(tmp_path / "raw"), "--unchecked", "--vocabulary", "60", "--lines", "50",
-                                "--out", str(tmp_path / "out")])  # fmt: skip
+                                "--out", str(tmp_path / "out")])
     for split, gold in read_corpus("rte", tmp_path / "raw" / "deeper").items():
         rows = {}
         for part in ("input0", "input1", "label"):

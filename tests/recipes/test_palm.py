@@ -76,7 +76,7 @@ def test_rows_are_those_of_the_thesis_and_untrained_models_have_25_seeds():
 def test_trees_are_scored_where_they_belong():
     *_, record = commands(script("peng_thesis/table-3.1"), "PaLM-U", "small")
     for asked in ("3.3-stand-in:unlabeled_f1[%]=40.json:f1", "3.4-stand-in:left_splits[%]=40.json:left_splits",
-                  "3.3-stand-in:left_score_unlabeled_f1[%]=left.json:f1"):  # fmt: skip
+                  "3.3-stand-in:left_score_unlabeled_f1[%]=left.json:f1"):
         assert asked in record
     *_, record = commands(script("peng_thesis/table-3.4"), "Gold", "paper")
     assert [word for word in record if "[%]" in word] == [

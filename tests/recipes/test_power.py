@@ -227,7 +227,7 @@ def test_windows_and_clusters_are_told_as_recorded():
     assert told.format(*exp, same[0], same[-1], *sigmoid, *rectified) in item
     assert min(*exp, *same) > max(sigmoid) + 0.9 and min(sigmoid) > max(rectified) + 1.5
     perplexity = {line.row: line.mean for line in lines("peng_thesis", "5.7-stand-in")
-                  if line.metric == "validation_perplexity"}  # fmt: skip
+                  if line.metric == "validation_perplexity"}
     first, second, third = ([perplexity[f"MLP-{kind} 32-{slots}"] for slots in (8, 32)] for kind in kinds)
     assert max(first) < min(second) and max(second) < min(third)
 

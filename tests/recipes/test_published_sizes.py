@@ -13,7 +13,7 @@ from seqstruct.harness.script import Cell, Script
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 TRIAL = Script(RECIPES / "published_sizes" / "trial.sh")
 OWN = ("task.data=", "common.seed=", "checkpoint.", "optimization.max_update=", "common.log_interval=",
-       "dataset.disable_validation=")  # fmt: skip
+       "dataset.disable_validation=")
 
 
 def trainings(script, row):
@@ -48,7 +48,7 @@ def test_the_trials_on_a_gpu_are_told_as_recorded():
     for record in read_folder(RECIPES / "published_sizes" / "records"):
         found[record.scale][record.row] = record
     small, paper = ({row: r.value("training_tokens_per_second") for row, r in found[scale].items()}
-                    for scale in ("small", "paper"))  # fmt: skip
+                    for scale in ("small", "paper"))
     assert f"{len(paper)} of the {len(TRIAL.rows('paper'))} rows" in page and paper.keys() < small.keys()
     assert {r.machine["gpu"] for r in found["paper"].values()} == {"NVIDIA H200"}
     most = max(record.value("gpu_memory") for record in found["paper"].values())
@@ -77,6 +77,6 @@ def test_the_optimizer_of_a_config_can_be_made(path):
     hydra_init("config")
     config = OmegaConf.load(path)
     root = OmegaConf.create({"optimization": {"lr": [0.25]}, "common": {"tpu": False, "fp16": False, "bf16": False},
-                             "optimizer": config.optimizer})  # fmt: skip
+                             "optimizer": config.optimizer})
     made = build_optimizer(root.optimizer, [torch.nn.Parameter(torch.zeros(3))])
     assert made.get_lr() == 0.25 or made.optimizer_config["lr"] == 0.25

@@ -20,7 +20,7 @@ def test_rows_are_all_tasks_by_three_models_and_the_published_ones_are_among_the
 
 @pytest.mark.parametrize(("row", "steps", "inference"), [
     ("task 3 MemN2N", 3, "memn2n"), ("task 19 Binary CRF", 2, "binary_crf"), ("task 20 Unary CRF", 1, "unary_crf"),
-])  # fmt: skip
+])
 def test_settings_are_those_of_the_appendix(row, steps, inference):
     _, search, train, validate, _, record = commands(recipe, row, "paper", seed=2)
     config = composed(FAMILY, *[word for word in train if word.split("=")[0] in ("row", "facts", "scale")])

@@ -25,7 +25,7 @@ def rate(recipe, row):
 def test_rows_of_a_table_have_one_rate_where_their_page_says_nothing():
     configs = ROOT / "configs"
     own = {str(path.parent.parent.relative_to(configs)) for path in configs.glob("**/row/*.yaml")
-           if "lr: [" in path.read_text("utf-8") and not path.stem.endswith("_paper")}  # fmt: skip
+           if "lr: [" in path.read_text("utf-8") and not path.stem.endswith("_paper")}
     assert own == OWN - {"generalisation"}
     assert "all rows of a table have one learning rate, which was not searched for, where its page" in page("index")
     transformers, others = ({rate("flare/table-2", f"parity {model}") for model in models} for models in (
@@ -43,7 +43,7 @@ def test_rows_of_a_table_have_one_rate_where_their_page_says_nothing():
 def test_rates_at_an_end_of_what_was_searched_are_told():
     item = finding("peng_thesis", "*Rational language models*")
     chosen = {line.row: line.mean for line in lines("peng_thesis", "6.3-stand-in")
-              if line.metric == "chosen_learning_rate"}  # fmt: skip
+              if line.metric == "chosen_learning_rate"}
     tried = read_settings(ROOT / "configs" / "peng_thesis" / "rational_lm" / "search.yaml", ("scale=small",))["grid"]
     (least, *_, most) = sorted(value for (value,) in tried["optimization.lr"])
     small = {row.partition(" 2 ")[0]: value for row, value in chosen.items() if row.endswith("2 layers 10M")}
@@ -61,7 +61,7 @@ def test_rates_at_an_end_of_what_was_searched_are_told():
 def test_classifiers_are_told_with_the_length_of_their_trainings():
     item = finding("peng_thesis", "*Text classification*")
     epochs = [composed("peng_thesis/text_classification", f"scale={scale}")["optimization"]["max_epoch"]
-              for scale in ("small", "small_cr", "paper")]  # fmt: skip
+              for scale in ("small", "small_cr", "paper")]
     assert "Trainings are of at most {} epochs, {} on CR (published: {}).".format(*epochs) in item
     found = {line.row: line for line in lines("peng_thesis", "6.5") if line.metric == "test_accuracy"}
     names = {"F": "RRNN(F)", "B": "RRNN(B)", "C": "RRNN(C)", "max-plus": "RRNN(B) max-plus"}
@@ -92,7 +92,7 @@ def test_rows_of_another_processor_than_what_they_stand_beside_are_told():
     inside = [f"cross 256, causal {number}" for number in (32, 64, 256, 512)]
     assert other.keys() == {"RFA-GATE-Gaussian", "RFA-arccos", "RFA-GATE-arccos", "RFA-Gaussian-NoNorm",
                             "RFA-Gaussian-NoNorm 0.25", "MLP-sigmoid 32-8", "MLP-sigmoid 32-32", "MLP-ReLU 32-32",
-                            *across, *inside}  # fmt: skip
+                            *across, *inside}
     told = "are the rows with gates, arc-cosines, sigmoids or equation 4.10, `MLP-ReLU` 32-32, and those of Table A.4 "
     assert f"{told}with 128 and 512 across or other than 128 in the decoder." in page("peng_thesis_translation")
     of = processors("generalisation", "tense-reinflection")
@@ -104,8 +104,8 @@ def test_rows_of_another_processor_than_what_they_stand_beside_are_told():
 def test_kernels_and_devices_of_a_table_are_told():
     for paper, tables, start in (("stack_attention", "14", "*Cost*"), ("peng_thesis", ("4.1", "5.2"), "*Growth*")):
         kernels = {record.machine["kernels"] for record in read_folder(ROOT / "recipes" / paper / "records")
-                   if record.table in tables}  # fmt: skip
+                   if record.table in tables}
         assert kernels == {"pytorch"} and "without compiled kernels, one measurement)" in finding(paper, start)
     started = {record.command.partition(" --row")[0] for record in read_folder(ROOT / "recipes/multi30k/records")
-               if record.table == "memories"}  # fmt: skip
+               if record.table == "memories"}
     assert len(started) == 1 and f"\n{started.pop()}\n" in (PAGES / "multi30k.md").read_text("utf-8")

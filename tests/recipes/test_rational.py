@@ -53,7 +53,7 @@ def test_sizes_of_the_thesis():
     ("LSTM 2 layers 24M", "LSTM", 2, 24_000_000, 0.7, 35), ("LSTM 3 layers 24M", "LSTM", 3, 24_000_000, 0.7, 35),
     ("LSTM 2 layers 10M", "LSTM", 2, 10_000_000, 0.6, 35), ("RRNN(C) 2 layers 10M", "C", 2, 10_000_000, 0.6, 17.5),
     ("RRNN(B) max-plus 3 layers 24M", "B_max_plus", 3, 24_000_000, 0.7, 35),
-])  # fmt: skip
+])
 def test_published_settings_of_language_models(row, cell, layers, budget, dropout, rate):
     listed = commands(script("peng_thesis/table-6.3"), row, "paper")
     train = next(words for words in listed if words[0] == "fairseq-hydra-train")
@@ -87,7 +87,7 @@ def test_draws_are_within_table_e1():
         "model.hidden_size": (100, 300), "model.vertical_dropout": (0, 0.5), "model.recurrent_dropout": (0, 0.5),
         "model.embedding_dropout": (0, 0.5), "optimization.lr": (1e-4, 1e-2), "optimizer.weight_decay": (1e-7, 1e-5),
         "optimization.clip_norm": (1, 5),
-    }  # fmt: skip
+    }
     for name, (low, high) in ranges.items():
         values = [point[name][0] if isinstance(point[name], list) else point[name] for point in found]
         assert low <= min(values) < max(values) <= high and len(set(values)) > 10

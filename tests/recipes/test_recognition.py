@@ -48,7 +48,7 @@ def test_the_published_sizes(row, layers, size):
 
 def test_recurrent_networks_have_one_layer_at_scale_small():
     layers = {row: training(f"majority {row}", "small")["model"].get("decoder_layers") for row in
-              ("RNN", "LSTM", "RRNN", "Tf", "delta negative", "LSTM+Nd")}  # fmt: skip
+              ("RNN", "LSTM", "RRNN", "Tf", "delta negative", "LSTM+Nd")}
     assert layers == {"RNN": 1, "LSTM": 1, "RRNN": 1, "Tf": 5, "delta negative": 5, "LSTM+Nd": None}
 
 

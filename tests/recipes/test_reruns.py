@@ -47,7 +47,7 @@ def test_a_record_reruns_to_its_numbers(row, reference, monkeypatch, tmp_path):
     done = subprocess.run(
         [str(RECIPES / script), *map(str, words)], env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
         capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     found = of_row(tmp_path / "records", row)
     assert (found.metrics, found.configuration_hash) == (recorded.metrics, recorded.configuration_hash)

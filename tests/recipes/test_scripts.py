@@ -90,7 +90,7 @@ def test_every_cell_has_a_plan(script, plans):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_table_of_a_paper_has_its_script(paper, plans):
     of_paper = [plan for script in SCRIPTS if script.path.parent.name == paper for by_scale in [plans[script.path]]
-                for found in by_scale.values() for plan in found]  # fmt: skip
+                for found in by_scale.values() for plan in found]
     names = {path.stem.removeprefix("table-") for path in (RECIPES / paper).glob("*.sh")}
     assert {table.name for table in read_tables(RECIPES / paper)} <= names.union(*(plan.tables for plan in of_paper))
     rows: dict[str, set[str]] = {}
@@ -112,13 +112,13 @@ def test_a_script_that_hands_over_has_rows_of_its_own_table(path, plans):
     found = re.search(r'/([\w.-]+)" --table (\S+) "\$@"\n$', path.read_text(encoding="utf-8"))
     assert found is not None and found[2] == path.stem.removeprefix("table-") and os.access(path, os.X_OK)
     of_table = [plan.cell.row for scale in ("small", "paper") for plan in plans[path.with_name(found[1])][scale]
-                if plan.tables & {found[2], f"{found[2]}-stand-in"}]  # fmt: skip
+                if plan.tables & {found[2], f"{found[2]}-stand-in"}]
     assert of_table, f"{found[1]} has no row of table {found[2]}"
 
 
 def used_configs(plans) -> set[Path]:
     lines = [step.words for by_scale in plans.values() for found in by_scale.values() for plan in found
-             for step in plan.steps]  # fmt: skip
+             for step in plan.steps]
     found: set[Path] = set()
     for words in set(lines):
         for name in (read_config(ROOT, words) or {"files": ()})["files"]:
@@ -129,7 +129,7 @@ def used_configs(plans) -> set[Path]:
 def test_every_config_is_used(plans):
     used = {str(path.relative_to(ROOT)) for path in used_configs(plans)}
     searches = {word for by_scale in plans.values() for found in by_scale.values() for plan in found
-                for step in plan.steps for word in step.words if word.startswith("configs/")}  # fmt: skip
+                for step in plan.steps for word in step.words if word.startswith("configs/")}
     every = {str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.yaml")}
     assert every - used - searches == OF_PARSES
 

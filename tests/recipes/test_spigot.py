@@ -37,7 +37,7 @@ def test_what_the_stand_in_quotes_is_what_table_2_1_says():
 @pytest.mark.parametrize("row, intermediate, gradient, loss", [
     ("spigot", "tree", "spigot", "hinge"), ("ste", "tree", "ste", "hinge"), ("sa", "tree", "marginal", "likelihood"),
     ("pipeline", "tree", "pipeline", "hinge"), ("no_syntax", "none", None, None),
-])  # fmt: skip
+])
 def test_each_method_is_a_row(row, intermediate, gradient, loss):
     config = composed(FAMILY, f"row={row}")
     model = config["model"]
@@ -107,7 +107,7 @@ def test_sentiment_over_graphs_has_the_published_settings(name, words):
 
 @pytest.mark.parametrize("row, scale, eta", [
     ("SPIGOT", "paper", 5 / 32), ("STE", "paper", 1), ("SPIGOT", "small", 5 / 32), ("STE", "small", 5 / 32),
-])  # fmt: skip
+])
 def test_the_straight_through_gradient_of_table_2_2_is_the_identity(row, scale, eta):
     *_, both = (found for found in commands(script("peng_thesis/table-2.2"), row, scale) if found[0].endswith("train"))
     groups = [word for word in both if word.split("=")[0] in ("row", "scale")]

@@ -49,7 +49,7 @@ PARAMETERS = {
     ("figure-2", ["figure-2", "5"], "paper"), ("figure-2", ["figure-2", "5"], "small"),
     ("table-2", ["2", "2-stand-ins"], "paper"), ("table-2", ["2-stand-ins"], "small"), ("table-3", ["3"], "paper"),
     ("table-4", ["1", "4"], "paper"), ("table-6", ["6-stand-in"], "small"),
-])  # fmt: skip
+])
 def test_rows_are_those_of_the_tables(name, tables, scale):
     assert published_rows("stack_attention", *tables) == set(Script(FOLDER / f"{name}.sh").rows(scale))
 
@@ -117,10 +117,10 @@ def test_runs_draw_from_the_published_ranges():
 def test_the_speed_of_training_is_told_as_recorded():
     records = [r for r in read_folder(FOLDER / "records") if r.table == "6-stand-in"]
     cpu, gpu = ({r.row: r.value("examples_per_second") for r in records if r.scale == scale}
-                for scale in ("small", "paper"))  # fmt: skip
+                for scale in ("small", "paper"))
     trials = read_folder(FOLDER.parent / "published_sizes" / "records")
     gpu |= {r.row.partition("table-2, ")[2]: r.value("training_tokens_per_second") for r in trials
-            if r.scale == "paper" and "stack_attention/table-2" in r.row}  # fmt: skip
+            if r.scale == "paper" and "stack_attention/table-2" in r.row}
 
     def ratio(speed, task, model="Tf+Nd", base="Tf"):
         return speed[f"{task}{model}"] / speed[f"{task}{base}"]
@@ -144,7 +144,7 @@ def test_the_speed_of_training_is_told_as_recorded():
     ahead = [cpu[row] / gpu[row] for row in cpu if " " in row]
     assert len(ahead) == 12 and f"by {min(ahead):.1f} to {max(ahead):.1f} times" in claim and min(ahead) > 1
     alike = {model: ratio(gpu, "", hardest + model, marked + model) for model in ("Tf", "Tf+Sup", "Tf+Nd", "LSTM",
-                                                                                 "LSTM+Sup", "LSTM+Nd")}  # fmt: skip
+                                                                                 "LSTM+Sup", "LSTM+Nd")}
     slowest = max(alike, key=alike.get)
     assert f"up to {alike[slowest]:.1f} times the examples a second ({slowest})" in claim
     kernels = {(r.scale, r.machine["kernels"]) for r in records}
@@ -153,7 +153,7 @@ def test_the_speed_of_training_is_told_as_recorded():
     tf, *stacks = (f"{sizes[f'translation Tf{stack}']:.0f}" for stack in ("", "+Sup", "+Nd"))
     assert f"in translation {tf} MB and with stacks {stacks[0]};" in claim and stacks[0] == stacks[1]
     of_treebank = {f"{r.value('gpu_memory'):.1f}" for r in trials
-                   if "stack_attention/table-2" in r.row and "gpu_memory" in r.metrics}  # fmt: skip
+                   if "stack_attention/table-2" in r.row and "gpu_memory" in r.metrics}
     assert of_treebank == {"0.3"} and "0.3 GiB without a stack and with either" in claim
 
 
@@ -173,7 +173,7 @@ def test_the_demo_counts_the_choice_of_length():
         metrics={demo.METRIC: {"value": 0.0, "unit": "u", "axis": "string length", "points": points}},
         dataset="d", configuration_hash="0" * 16, data_checksums={}, parameters=1, seconds=1.0, peak_memory=1,
         versions={}, command="c",
-    )  # fmt: skip
+    )
     moved = demo.with_choice_of_length(record).points(demo.METRIC)
     overall = sum(value * (length + 1) for length, value in points) - 3 * math.log(3)
     assert sum(value * (length + 1) for length, value in moved) == pytest.approx(overall)

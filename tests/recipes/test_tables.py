@@ -87,12 +87,12 @@ SOURCES = {
     "nmt_lectures": "raissi-nmt-lectures", "peng_thesis": "peng-2022-thesis",
     "stack_attention": "dusell-chiang-2024-stack-attention",
     "structured_attention": "kim-2017-structured-attention-networks",
-}  # fmt: skip
+}
 # tables with rows that are no lines of the source: transposed, in millions or gigabytes, exponents, from an equation
 OTHERWISE = {
     "nmt_lectures": {"bpe-statistics"}, "peng_thesis": {"2.1", "2.3", "4.6", "5.8", "A.1-variance"},
     "stack_attention": {"4", "6"}, "structured_attention": {"2"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("paper", SOURCES)
@@ -101,7 +101,7 @@ def test_published_numbers_of_a_row_stand_on_one_line_of_the_source(paper):
     if not source.exists():
         pytest.skip("SEQSTRUCT_REFERENCE names no folder with the papers")
     numbers = [[float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", line.replace("\\pm", " "))]
-               for line in source.read_text("utf-8").splitlines()]  # fmt: skip
+               for line in source.read_text("utf-8").splitlines()]
     elsewhere = set()
     for table in tables_of(paper):
         rows = defaultdict(list)

@@ -18,7 +18,7 @@ def test_steps_of_a_beam_search_are_told_with_a_source_and_without():
     ends = {}
     for kind, names in (("with", ("figure-4.2", "figure-5.1")), ("without", ("figure-4.3",))):
         times = [line.mean for name in names for line in lines("peng_thesis", name)
-                 if line.metric == "beam_speed_up" and line.row not in ("softmax", "no attention")]  # fmt: skip
+                 if line.metric == "beam_speed_up" and line.row not in ("softmax", "no attention")]
         ends[kind] = f"{min(times):.0f} to {max(times):.0f} times"
     text = said("peng_thesis")
     assert f"the others are {ends['with']} as fast, without a source {ends['without']}, which" in text
@@ -63,14 +63,14 @@ def test_what_goes_on_from_softmax_is_told_as_recorded():
     assert told.format(anew[1] - on[1], on[2] - anew[2], on[3] - anew[3]) in item
     of = {row: [[loss for _, loss in table[row, "training_loss"].runs[seed].points("training_loss")]
               for seed in (1, 2, 3)]
-          for row in rows}  # fmt: skip
+          for row in rows}
     assert all(anew > on for two in zip(of["RFA reset"], of["RFA"], strict=True) for anew, on in zip(*two, strict=True))
     starts = [table["softmax", "training_loss"].values[seed] + 0.01 for seed in (1, 2, 3)]
     assert len(of["RFA"][0]) == 20 and all(max(on) < at for on, at in zip(of["softmax continued"], starts, strict=True))
     rises = [after - point for row in rows for curve in of[row] for point, after in pairwise(curve)]
     assert f"means of 100 updates that rise by up to {max(rises):.2f} from one to the next" in item
     whole = {row: [next((100 * n for n in range(6, 21) if statistics.mean(curve[n - 6 : n]) <= at - 0.01), None)
-                   for curve, at in zip(of[row], starts, strict=True)] for row in rows[:-1]}  # fmt: skip
+                   for curve, at in zip(of[row], starts, strict=True)] for row in rows[:-1]}
     form = "{:,.0f}, {:,.0f} and {:,.0f}"
     rfa, anew, t2r = (form.format(*whole[row]) for row in ("RFA", "softmax reset", "T2R"))
     told = f"RFA is back after {rfa}, softmax anew after {anew}, T2R after {t2r}, and RFA anew not within 2,000."
@@ -84,7 +84,7 @@ def test_what_goes_on_from_softmax_is_told_as_recorded():
 
 def test_exchanges_in_a_gpt_2_are_told_as_recorded():
     found = {(line.row, line.metric.removeprefix("validation_perplexity")): line.mean
-             for line in lines("peng_thesis", "figure-4.4-exchange")}  # fmt: skip
+             for line in lines("peng_thesis", "figure-4.4-exchange")}
     of = [found["softmax", "_softmax"], found["softmax", ""]]
     assert "softmax has {:.1f}, and {:.1f} when it is tuned on".format(*of) in said("peng_thesis")
     of = [found[row, when] for row in ("T2R", "RFA") for when in ("_at_swap", "")] + [found["5-gram", ""]]
@@ -132,7 +132,7 @@ def test_translation_with_segmentation_attention_is_told_as_recorded():
     told = "has {:.1f} and {:.1f} by two seeds, ahead of each seed of structured attention (at most {:.1f}), and {:.1f}"
     assert told.format(*trained, most, third) in text and most < min(trained)
     stays = next(line for line in lines("structured_attention", "3-stand-in") if line.row == "characters, sigmoid"
-                 and line.metric == "validation_perplexity").runs[3].value("validation_perplexity")  # fmt: skip
+                 and line.metric == "validation_perplexity").runs[3].value("validation_perplexity")
     assert f"perplexity on validation, {stays:.0f}, is one of" in text
     told = "no gamma ({no gamma}), where the paper has marginals that saturate, nor a penalty on the unaries"
     told += " ({unary l2}) differs"
@@ -142,13 +142,13 @@ def test_translation_with_segmentation_attention_is_told_as_recorded():
 
 def test_times_of_segmentation_attention_are_those_of_the_records():
     found = {line.row: statistics.median(run.seconds for run in line.runs.values())
-             for line in lines("structured_attention", "3-stand-in") if line.row.startswith("words, ")}  # fmt: skip
+             for line in lines("structured_attention", "3-stand-in") if line.row.startswith("words, ")}
     simple, _, _ = (found.pop(f"words, {kind}") for kind in ("simple", "sigmoid", "from sigmoid"))
     times = [seconds / simple for seconds in found.values()]
     assert len(times) == 3
     assert f"that have it take {min(times):.1f} to {max(times):.1f} times as long" in said("structured_attention")
     speed = {(line.row.rpartition(" ")[2], line.scale): line.mean for line in lines("published_sizes", "trial")
-             if line.metric == "training_tokens_per_second" and "structured_attention/table-3" in line.row}  # fmt: skip
+             if line.metric == "training_tokens_per_second" and "structured_attention/table-3" in line.row}
     told = [speed[kind, scale] for scale in ("small", "paper") for kind in ("structured", "simple")]
     assert "it trains on {:,.0f} tokens a second and simple attention on {:,.0f} on a processor, and on {:,.0f} and " \
         "{:,.0f} on an H200, so {:.1f} times as long".format(*told, told[3] / told[2]) in said("structured_attention")
@@ -163,7 +163,7 @@ def abilities():
                 if name.endswith("_long"):
                     values = [value for _, value in record.points(name)] or [record.value(name)]
                     found.setdefault(name.removesuffix("_long"), {})[record.row.partition("(slots")[0]] = (
-                        statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)  # fmt: skip
+                        statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)
     return found, " ".join((RECIPES.parent / "docs" / "choosing.md").read_text("utf-8").split())
 
 
@@ -197,7 +197,7 @@ def test_what_mechanisms_track_and_nest_is_told_as_recorded():
     stacks = ("superposition_stack(size=16)", "stratification_stack(size=16)", "nondeterministic_stack")
     assert f"({min(found[task][row][0] for task in ('dyck', 'undo') for row in stacks):.1f} and more)" in page
     limited, *lstms = ([found[task][row][0] for task in ("dyck", "undo")] for row in (
-        "limited_nondeterministic_stack(window=8)", "LSTM+Sup", "LSTM+Nd"))  # fmt: skip
+        "limited_nondeterministic_stack(window=8)", "LSTM+Sup", "LSTM+Nd"))
     assert "but for that of limited memory ({:.0f} and {:.0f});".format(*limited) in page
     told = "LSTMs with a stack ({:.0f} to {:.0f} and {:.0f} to {:.0f});"
     assert told.format(*(end for of in zip(*lstms, strict=True) for end in sorted(of))) in page

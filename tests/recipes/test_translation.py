@@ -16,7 +16,7 @@ from tests.recipes.composed import ROOT, published_rows, trainings
 
 RECIPES = ROOT / "recipes"
 SITES = {"encoder_self_attention": Site.ENCODER_SELF, "decoder_self_attention": Site.DECODER_SELF,
-         "cross_attention": Site.CROSS}  # fmt: skip
+         "cross_attention": Site.CROSS}
 PUBLISHED = ("sutskever", "luong", "convs2s", "transformer", "sentencepiece", "subword-regularization")
 
 
@@ -45,7 +45,7 @@ LINEAR = ["4.4", "5.5a", "5.7", "5.9", "A.1", "A.4"]
     ("4.4", "small", [f"{table}-stand-in" for table in LINEAR]), ("4.4", "paper", LINEAR),
     ("4.6", "small", ["4.6-stand-in"]), ("4.6", "paper", ["4.6"]), ("5.5b", "small", ["5.5b-stand-in"]),
     ("5.5b", "paper", ["5.5b"]),
-])  # fmt: skip
+])
 def test_every_published_row_of_the_thesis_has_a_cell_and_every_cell_a_place(name, scale, names):
     script = Script(RECIPES / "peng_thesis" / f"table-{name}.sh")
     assert published_rows("peng_thesis", *names) == set(script.rows(scale))
@@ -69,7 +69,7 @@ def test_what_goes_on_from_softmax_keeps_its_pairs_and_its_rate(scale):
 @pytest.mark.parametrize("row, tables", [
     ("BASE", ["5.5a", "5.7"]), ("ABC-MLP 32-8", ["5.5a"]), ("MLP-exp 32-8", ["5.7"]), ("50 matrices", ["A.1"]),
     ("cross 64, causal 64", ["5.9"]), ("cross 256, causal 64", ["A.4"]), ("cross 64, causal 128", ["A.4"]),
-])  # fmt: skip
+])
 def test_a_row_is_recorded_where_it_stands(row, tables):
     plan = plan_of("peng_thesis/table-4.4", row)
     assert plan.table == tables[0]
@@ -82,7 +82,7 @@ def test_a_row_is_recorded_where_it_stands(row, tables):
     ("MLP-exp-all 32-32-32", dict.fromkeys(SITES, "abc_mlp(slots=32)")),
     ("MLP-sigmoid 32-8", {"cross_attention": "abc_mlp(slots=32, activation='sigmoid')"}),
     ("cross 16, causal 8", {"decoder_self_attention": "abc_mlp(slots=8)", "cross_attention": "abc_mlp(slots=16)"}),
-])  # fmt: skip
+])
 def test_sizes_of_the_thesis(row, found):
     model = model_of("peng_thesis/table-4.4", row)
     assert {name: model.get(name, "softmax") for name in found} == found
@@ -122,7 +122,7 @@ def test_the_stack_is_in_the_third_layer_of_both_sides(row, stack, scale, layers
     ("RNN encoder-decoder", "rnn_encoder_decoder"), ("Sutskever", "rnn_sutskever"), ("RNNsearch", "rnnsearch"),
     ("grConv", "rnn_gated_convolution"), ("Luong dot", "rnn_luong_global"), ("Luong local-m", "rnn_luong_local_m"),
     ("Luong local-p", "rnn_luong_local_p"), ("GNMT", "rnn_gnmt"), ("ConvS2S", "fconv"),
-])  # fmt: skip
+])
 def test_a_row_at_its_published_size_is_the_preset(row, preset):
     options = argparse.Namespace()
     ARCH_CONFIG_REGISTRY[preset](options)
@@ -142,7 +142,7 @@ def test_an_ensemble_decodes_its_members_and_a_search_another_row_s_model():
     line = next(plan.line(step) for step in plan.steps if step.target == members[1])
     assert f"2>&1 | tee -a {members[1]}/train.log && touch {members[1]}/finished" in line
     folders = {step.target for row in ("GNMT", "GNMT, 8 bits") for step in plan_of("nmt_lectures/multi30k", row).steps
-               if step.kind == "shared"}  # fmt: skip
+               if step.kind == "shared"}
     assert len(folders) == 1
 
 
@@ -178,7 +178,7 @@ def test_the_transformer_is_trained_and_decoded_as_published(row, updates, kept,
     ("WMT'16 en-ro", (64, 1), [512] * 20, "test_bleu"),
     ("WMT'14 en-de", (48, 1), [512] * 10 + [768] * 3 + [2048] * 2, "test_tokenized_bleu"),
     ("WMT'14 en-fr", (32, 8), [512] * 6 + [768] * 4 + [1024] * 3 + [2048, 4096], "test_tokenized_bleu"),
-])  # fmt: skip
+])
 def test_convolutions_are_the_source_s(row, batch, units, bleu):
     """Gehring et al. 2017, sections 4 and 5.1: embeddings of 512, one GPU but for French, detokenised Romanian."""
     name = f"{row} ConvS2S (BPE 40K)"
@@ -199,7 +199,7 @@ def test_convolutions_are_the_source_s(row, batch, units, bleu):
 def test_statistics_aim_at_the_published_types():
     """59,500 merges make 63,000 types (Sennrich et al. 2016, table 1), and joint BPE has 30,000 merges more."""
     types = next(entry.value for table in read_tables(RECIPES / "nmt_lectures") if table.name == "bpe-statistics"
-                 for entry in table.published if (entry.row, entry.metric) == ("BPE", "types"))  # fmt: skip
+                 for entry in table.published if (entry.row, entry.metric) == ("BPE", "types"))
     words = plan_of("nmt_lectures/bpe-statistics", "BPE").steps[0].words
     sizes = {name: words[words.index(name) + 1] for name in ("--vocabulary", "--joint-vocabulary", "--shortlist")}
     assert list(sizes.values()) == [f"{types:.0f}", f"{types + 89_500 - 59_500:.0f}", "50000"]
@@ -214,7 +214,7 @@ def test_there_is_no_small_scale_of_a_published_table(name):
 
 def test_figures_are_the_sources():
     tables = {table.name: {(p.row, p.metric): p.value for p in table.published}
-              for table in read_tables(RECIPES / "nmt_lectures")}  # fmt: skip
+              for table in read_tables(RECIPES / "nmt_lectures")}
     assert tables["subword-regularization"]["Unigram w/ SR (l = 64, alpha = 0.1)", "test_tokenized_bleu"] == 25.04
     assert tables["sentencepiece"]["en-ja SentencePiece/Word", "test_tokenized_bleu"] == 19.94
     assert tables["luong"]["local-p (general)", "test_tokenized_bleu_unknown_words_replaced"] == 20.9
@@ -260,7 +260,7 @@ def test_what_goes_on_from_gnmt_is_tested_against_it_decoded_alike():
     ("row", "subwords"),
     [("Transformer, words", "words"), ("Transformer, characters", "characters"),
      ("Transformer, unigram sampled", "sentencepiece")],
-)  # fmt: skip
+)
 def test_ways_to_cut_words_are_tested_against_bpe(row, subwords):
     plan = LINEAGE.plan(Cell(row, 1, "small"))
     base, own = [step.target for step in plan.steps if step.kind == "prepare"]

@@ -68,7 +68,7 @@ def test_kneser_ney_is_its_definition(order, discount):
     for text in test:
         padded = ["^"] * (order - 1) + [token if token in truth.vocabulary else UNKNOWN for token in text]
         expected += [math.log(truth.probability(padded[i - order + 1 : i], padded[i]))
-                     for i in range(order - 1, len(padded))]  # fmt: skip
+                     for i in range(order - 1, len(padded))]
     assert model.log_probabilities(test).tolist() == pytest.approx(expected, rel=1e-12)
 
 

@@ -12,7 +12,7 @@ def test_attachment_with_and_without_punctuation():
     punctuation = torch.tensor([[False, False, True], [False, False, False]])
     assert attachment_counts(heads, gold, punctuation) == {
         "words": 5, "right": 3, "unpunctuated_words": 4, "unpunctuated_right": 3,
-    }  # fmt: skip
+    }
 
 
 def test_graph_counts_and_f1():
@@ -31,5 +31,5 @@ def test_kinds_of_change():
     # word 2: its new head 3 is its head in the graph; word 3: 2 is its dependent; word 5: 3 was its dependent
     assert kinds_of_change(before, after, arcs) == {
         "changes": 3, "to_head": 1, "to_dependent": 1, "from_dependent": 1, "other": 0,
-    }  # fmt: skip
+    }
     assert kinds_of_change((2, 0), (0, 1), [])["other"] == 2

@@ -19,7 +19,7 @@ def trained(data, folder, seed, intermediate="tree"):
         "train", data, "--task", "joint_parsing", "--criterion", "joint_parsing", "--arch", "joint_parser_small",
         *sizes, "--intermediate", intermediate, "--optimizer", "adam", "--lr", 0.03, "--batch-size", 16, "--max-epoch",
         2, "--seed", seed, "--save-dir", folder, "--no-epoch-checkpoints", "--update-epoch-batch-itr", "True",
-    )  # fmt: skip
+    )
     return folder / "checkpoint_last.pt"
 
 

@@ -38,7 +38,7 @@ def write(folder, **files):
 @pytest.fixture
 def text(tmp_path):
     return write(tmp_path, text__train_dot_txt="a b@@ c\na a\nrare c\n", text__valid_dot_txt="a c\n",
-                 text__test_dot_txt="b@@ c unseen\n\n", bin__dict_dot_txt="a 3\nc 2\nb@@ 1\n")  # fmt: skip
+                 text__test_dot_txt="b@@ c unseen\n\n", bin__dict_dot_txt="a 3\nc 2\nb@@ 1\n")
 
 
 @pytest.mark.parametrize("name, order", [("bigram", 2), ("trigram", 3), ("5-gram", 5)])
@@ -58,7 +58,7 @@ def test_perplexity_is_of_words_over_the_dictionary_s_types(text, name, order):
 
 def test_strings_stand_above_their_true_distribution(tmp_path):
     write_folder(Strings("dyck", train=200, valid=20, test_per_length=3, lengths=(4, 9), test_lengths=(4, 11)),
-                 tmp_path / "dyck")  # fmt: skip
+                 tmp_path / "dyck")
     found = {m.metric: m for m in measure("5-gram", tmp_path / "dyck")}
     meta = read_meta(tmp_path / "dyck")
     train, test = (read_split(tmp_path / "dyck", split, meta) for split in ("train", "test"))
@@ -80,27 +80,27 @@ def test_classes_of_texts(tmp_path):
         return [Labelled(line.split()[0], line.split()[1:]) for line in lines]
 
     splits = {"train": sentences("0 x a", "0 x b", "1 y a", "1 x c", "1 y d"), "valid": sentences("1 x", "0 x", "0 y"),
-              "test": sentences("1 y", "0 x", "1 z")}  # fmt: skip
+              "test": sentences("1 y", "0 x", "1 z")}
     write_sentences(tmp_path / "texts", splits, ["0", "1"], {"x": 1, "y": 1}, {})
     assert values(measure("majority", tmp_path / "texts")) == pytest.approx(
-        {"validation_accuracy": 100 / 3, "test_accuracy": 200 / 3})  # fmt: skip
+        {"validation_accuracy": 100 / 3, "test_accuracy": 200 / 3})
     assert values(measure("first token", tmp_path / "texts")) == pytest.approx(
-        {"validation_accuracy": 100 / 3, "test_accuracy": 100.0})  # fmt: skip
+        {"validation_accuracy": 100 / 3, "test_accuracy": 100.0})
 
 
 def test_classes_of_pairs_and_of_parsed_corpora(tmp_path):
     from seqstruct.data.nli.folder import _to_json
 
     lines = {split: "".join(_to_json(SentencePair(("a",), ("b",), label)) + "\n" for label in labels)
-             for split, labels in (("train", "yyn"), ("valid", "n"), ("test", "yn"))}  # fmt: skip
+             for split, labels in (("train", "yyn"), ("valid", "n"), ("test", "yn"))}
     write(tmp_path / "nli", nli_dot_json='{"labels": ["y", "n"]}', vocabulary_dot_txt="a\nb\n",
-          **{f"{split}_dot_jsonl": content for split, content in lines.items()})  # fmt: skip
+          **{f"{split}_dot_jsonl": content for split, content in lines.items()})
     assert values(measure("majority", tmp_path / "nli")) == {"validation_accuracy": 0.0, "test_accuracy": 50.0}
     classes = {split: [AnnotatedSentence(("w",), label=label) for label in labels]
-               for split, labels in (("train", "ppq"), ("valid", "p"), ("test", "ppq"))}  # fmt: skip
+               for split, labels in (("train", "ppq"), ("valid", "p"), ("test", "ppq"))}
     write_parsing({"classes": Annotated("classes", classes)}, tmp_path / "parsing")
     assert values(measure("majority", tmp_path / "parsing")) == pytest.approx(
-        {"validation_accuracy": 100.0, "test_accuracy": 200 / 3})  # fmt: skip
+        {"validation_accuracy": 100.0, "test_accuracy": 200 / 3})
 
 
 STORY = "1 A took it.\n2 B left.\n3 A went {0}.\n4 Where?\t{0}\t1 3\n5 B came.\n6 Where is it?\t{0}\t1 3\n"
@@ -108,13 +108,13 @@ STORY = "1 A took it.\n2 B left.\n3 A went {0}.\n4 Where?\t{0}\t1 3\n5 B came.\n
 
 def test_answers_and_facts_at_random(tmp_path):
     write(tmp_path, train_dot_txt=STORY.format("home") + STORY.format("home") + STORY.format("away"),
-          valid_dot_txt=STORY.format("away"), test_dot_txt=STORY.format("home") + STORY.format("up"))  # fmt: skip
+          valid_dot_txt=STORY.format("away"), test_dot_txt=STORY.format("home") + STORY.format("up"))
     chance = (1 / len(list(permutations(range(3), 2))) + 1 / len(list(permutations(range(4), 2)))) / 2
     facts = {"fact_accuracy": pytest.approx(100 * chance)}
     assert values(measure("random answer", tmp_path, steps=2)) == {
-        "validation_accuracy": 50.0, "test_accuracy": 25.0, **facts}  # of "home" and "away"; "up" is none  # fmt: skip
+        "validation_accuracy": 50.0, "test_accuracy": 25.0, **facts}  # of "home" and "away"; "up" is none
     assert values(measure("most frequent answer", tmp_path, steps=2)) == {
-        "validation_accuracy": 0.0, "test_accuracy": 50.0, **facts}  # fmt: skip
+        "validation_accuracy": 0.0, "test_accuracy": 50.0, **facts}
     assert values(measure("random answer", tmp_path, steps=3))["fact_accuracy"] == 0.0
     with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
         measure("random answer", tmp_path, steps=0)
@@ -129,12 +129,12 @@ def test_the_source_as_its_own_translation(tmp_path):
             write(tmp_path, **{f"raw__{split}_dot_{language}": "\n".join(lines) + "\n"})
     bleu, chrf = score(source, [target])
     assert values(measure("copy", tmp_path, languages=("de", "en"))) == {
-        "test_bleu": bleu.value, "test_chrf": chrf.value}  # fmt: skip
+        "test_bleu": bleu.value, "test_chrf": chrf.value}
     tokens, lower = score(source, [target], ("tokenized_bleu", "bleu"), lowercase=True, language="en")
     found = measure("copy", tmp_path, languages=("de", "en"), metrics=("tokenized_bleu", "bleu"), lowercase=True,
-                    splits={"valid": "validation"})  # fmt: skip
+                    splits={"valid": "validation"})
     assert values(found) == {
-        "validation_tokenized_bleu_lowercased": tokens.value, "validation_bleu_lowercased": lower.value}  # fmt: skip
+        "validation_tokenized_bleu_lowercased": tokens.value, "validation_bleu_lowercased": lower.value}
     with pytest.raises(ValueError, match="languages of the source and the target"):
         measure("copy", tmp_path)
 
@@ -187,5 +187,5 @@ def test_the_command_prints_what_is_measured_and_errors_are_one_sentence(text, t
           for split in ("x", "valid=", "=validation")),
         (["5-gram", str(tmp_path / "none")], "no such file: expected a folder for language"),
         (["trigram", str(write(tmp_path, text__test_dot_txt=""))], "text/test.txt: the file is empty"),
-    ):  # fmt: skip
+    ):
         assert sentence in refused("baseline", *words)

@@ -46,7 +46,7 @@ def test_fairseqs_output_is_an_nbest_list(models, reversals, tmp_path, capsys):
     printed = fairseq(
         "generate", reversals / "bin", "--path", models["rnn"], "--beam", 4, "--nbest", 4, "--batch-size", 7,
         "--max-len-b", 8, "--results-path", tmp_path,
-    )  # fmt: skip
+    )
     assert "H-0" not in printed
     output = tmp_path / "generate-test.txt"
     scorer = load_scorer([models["rnn"]], cpu=True)

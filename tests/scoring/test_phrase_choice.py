@@ -15,12 +15,12 @@ LINES = [  # p(t | s) is the third score, lex(t | s) the fourth, a model's the f
     "c ||| x ||| 1 1 0.4 0.3 0.2", "c ||| y ||| 1 1 0.4 0.1 0.1", "c ||| z ||| 1 1 0.2 0.3 0.3",
     "d ||| x ||| 1 1 1 1 1",
     "e ||| x ||| 1 1 0.9 0.9 0.1", "e ||| y ||| 1 1 0.1 0.1",  # one was not scored: it does not count
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("by, share", [
     ("last", (1 + 0) / 2), ("lexical", (0 + 1 / 2) / 2), ("random", (1 / 2 + 2 / 3) / 2),
-])  # fmt: skip
+])
 def test_the_share_counted_by_hand(by, share, tmp_path, capsys):
     (tmp_path / "phrase-table").write_text("\n".join(LINES) + "\n")
     for table in (tmp_path, tmp_path / "phrase-table"):
@@ -35,7 +35,7 @@ def test_refusals(tmp_path, capsys):
         agreement([("a", [1, 1, 0.5, 1]), ("a", [1, 1, 0.5, 0.5])], None, 4)
     (tmp_path / "short").write_text("a ||| x ||| 1 0.5\na ||| y ||| 1 0.5\n")
     for table, said in ((tmp_path / "short", "and four scores; found none"), (tmp_path, "phrase-table.gz in it"),
-                        (tmp_path / "none", "No such file")):  # fmt: skip
+                        (tmp_path / "none", "No such file")):
         assert main([str(table), "--out", str(tmp_path / "choice.json")]) == 1
         assert said in capsys.readouterr().err
     assert not (tmp_path / "choice.json").exists()

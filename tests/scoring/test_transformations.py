@@ -39,7 +39,7 @@ def judged(rule, found, output):
     ("doesn't the pilots that laugh doesn't wait ?", {"first_word"}),
     ("do the pilots that laugh doesn't wait ?", {"first_auxiliary"}),
     ("don't the pilots that do laugh wait ?", set()), ("", set()), ("wait do doesn't", set()),
-])  # fmt: skip
+])
 def test_what_is_counted_of_questions(output, right):
     found = pair("the pilots that do laugh doesn't wait . quest", "doesn't the pilots that do laugh wait ?")
     assert judged(QUESTIONS, found, output) == right
@@ -51,7 +51,7 @@ def test_what_is_counted_of_questions(output, right):
     ("my singers near a nurse waits .", set()), ("my singers near the nurses waits .", {"recent_noun"}),
     ("the pilots by our nurse work .", set()), ("the pilots by our nurse waited .", set()),
     ("the pilots by our nurse wait", set()), ("", set()),
-])  # fmt: skip
+])
 def test_what_is_counted_of_tenses(output, right):
     found = pair("the pilots by our nurse waited . present", "the pilots by our nurse wait .")
     assert judged(TENSES, found, output) == right
@@ -91,7 +91,7 @@ def test_the_most_frequent_form_of_a_verb():
         pair("the pilots waited . present", "the pilots wait ."), pair("the judge waited . past", "the judge waited ."),
         pair("my pilots waited . present", "my pilots wait ."), pair("my judge waited . present", "my judge waits ."),
         pair("my judge rested . present", "my judge rests ."),
-    ]  # fmt: skip
+    ]
     answer = baselines(TRANSFORMATIONS[TENSES], train)["majority"]
     assert " ".join(answer("the judge waited . present".split())) == "the judge wait ."
     assert " ".join(answer("the judges rested . present".split())) == "the judges rests ."
@@ -124,7 +124,7 @@ MODELS = {
                        "softmax + superposition_stack(size=8)"],
     "translation": ["--task", "translation", "--source-lang", "source", "--target-lang", "target",
                     "--arch", "structured_transformer", *sizes("encoder", dim=16, inner=24, heads=2, layers=2)],
-}  # fmt: skip
+}
 
 
 def greedy(model, task, source, longest):
@@ -154,11 +154,11 @@ def test_outputs_of_a_checkpoint_are_greedy(setting, tmp_path, capsys):
     write_folder(PairsRequest(QUESTIONS, setting, **counts), data)
     fairseq("train", data / "bin", *MODELS[setting], *sizes("decoder", dim=16, inner=24, heads=2, layers=2),
             "--optimizer", "adam", "--lr", 0.01, "--max-update", 20, "--max-tokens", 400, "--save-dir", run,
-            "--no-epoch-checkpoints", "--seed", 5)  # fmt: skip
+            "--no-epoch-checkpoints", "--seed", 5)
     files = [tmp_path / "test", tmp_path / "gen"]
     checkpoint = run / "checkpoint_best.pt"
     assert main(["score-transformations", str(data), "--checkpoint", str(checkpoint), "--cpu", "--batch-size", "3",
-                 "--write", *map(str, files)]) == 0, capsys.readouterr().err  # fmt: skip
+                 "--write", *map(str, files)]) == 0, capsys.readouterr().err
     model, task = load_model(checkpoint, data / "bin")
     pairs = draw(PairsRequest(QUESTIONS, setting, **counts))
     for path, split in zip(files, ("test", "gen"), strict=True):

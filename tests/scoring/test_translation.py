@@ -137,7 +137,7 @@ def test_exact_matches_are_of_words_against_any_reference():
     assert score(["A b", "c", "d", ""], references, ["exact_match"])[0].value == 25.0
     assert score(["A b", "c", "d", ""], references, ["exact_match"], lowercase=True)[0].value == 50.0
     one, other = (compare(["a b"] * n + [""] * (9 - n), ["a b"] * 2 + [""] * 7, [["a b"] * 9], ["exact_match"],
-                          resamples=200)[0] for n in (9, 2))  # fmt: skip
+                          resamples=200)[0] for n in (9, 2))
     assert one.value == 100 and one.baseline == pytest.approx(200 / 9) and one.p_value < 0.05
     assert other.p_value == 1
 
@@ -149,7 +149,7 @@ def test_gleu_of_a_corpus_sums_before_it_divides_over_sacrebleus_tokens():
     pairs = [(ngrams(ours), ngrams(theirs)) for ours, theirs in zip(hypotheses, reference, strict=True)]
     matches, longest = (sum(of(*pair) for pair in pairs) for of in (
         lambda ours, theirs: (ours & theirs).total(), lambda ours, theirs: max(ours.total(), theirs.total())
-    ))  # fmt: skip
+    ))
     assert found.value == pytest.approx(100 * matches / longest, abs=1e-12)
     assert found.signature.startswith("nrefs:1|case:mixed|tok:13a|version:")
     several = score(["a b c"], [["a x y"], ["a b z"]], ["gleu"])[0]

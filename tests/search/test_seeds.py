@@ -29,7 +29,7 @@ def training(calls, reached):
                 f"{split}_loss": 1 / value, f"{split}_accuracy_3": value, f"{split}_accuracy_5": value + 1,
             })
             for i, split in enumerate(("valid", "test", "test_long"))
-        ]  # fmt: skip
+        ]
 
     return train
 
@@ -116,12 +116,12 @@ def test_of_equal_accuracies_the_least_loss_counts():
 def test_what_broke_is_said(tmp_path):
     calls = []
     found = train_all(training(calls, lambda r, s: FloatingPointError("gradients are Nan\nmore")), [0.1, 0.2], [1, 2],
-                      tmp_path / "x.json")  # fmt: skip
+                      tmp_path / "x.json")
     assert calls == [(0.1, 1), (0.2, 1)], "no other seeds"
     (one,) = measurements("x", "depth", found, 1)
     assert (one.metric, one.value, one.unit) == ("x_broken", 2, "gradients are Nan")
     found = train_all(training([], lambda r, s: ValueError("too long") if r > 0.1 else 70.0), [0.1, 0.2], [1, 2],
-                      tmp_path / "y.json")  # fmt: skip
+                      tmp_path / "y.json")
     got = {m.metric: m for m in measurements("y", "depth", found, 1)}
     assert got["y"].value in (68, 69, 70) and got["y_broken"].unit == "too long"
 
@@ -134,7 +134,7 @@ def test_a_small_chart(tmp_path):
     for task in ("parity", "dyck"):
         prepared("abilities", "--task", task, *prepared_all, "--out", tmp_path / "data" / task)
     words = ["--config-dir", "configs/abilities", "--config-name", "train", tmp_path / "data", "row=recurrent",
-             "scale=smoke", "--rates", "0.01", "--seeds", "2", "--out", tmp_path / "out"]  # fmt: skip
+             "scale=smoke", "--rates", "0.01", "--seeds", "2", "--out", tmp_path / "out"]
     assert main(list(map(str, words))) == 0 and threading.active_count() == before
     found = {(m["table"], m["metric"]): m for m in json.loads((tmp_path / "out" / "result.json").read_text())}
     assert {"parity", "parity_long", "dyck", "dyck_long", "chosen_dyck_rate"} <= {metric for _, metric in found}

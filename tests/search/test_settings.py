@@ -90,7 +90,7 @@ def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
     ("tie: loss", "up_to: many", "expected of tie a name, and of up_to a number"),
     ("scale=smoke: {epochs: 1}", "row=crf: 7", "row=crf: expected keys and values, got 7"),
     (TEXT, "- 1", "settings: expected keys and values, got [1]"),
-])  # fmt: skip
+])
 def test_files_that_are_wrong(tmp_path, old, new, told):
     with pytest.raises(ValueError, match=f"search.yaml: .*{re.escape(told)}"):
         settings_of(tmp_path, TEXT.replace(old, new, 1), "row=crf")
@@ -100,7 +100,7 @@ def test_files_that_are_wrong(tmp_path, old, new, told):
     "{normal: [3, 5]}", "{integers: [3]}", "{integers: [5, 3]}", "{integers: [0.5, 3]}", "{uniform: 3}", "{}",
     "{log_uniform: [0, 1]}", "{uniform: [1, 2], integers: [1, 2]}", "{uniform: [1e-3, 2]}",
     "{uniform: [0.0, 0.00001]}", "{uniform: [0, .inf]}", "{log_uniform: [1, .inf]}",
-])  # fmt: skip
+])
 def test_a_draw_of_no_known_kind(tmp_path, asked):
     with pytest.raises(ValueError, match="model.size: expected integers, uniform or log_uniform"):
         points(settings_of(tmp_path, DRAWS.replace("{integers: [3, 5]}", asked)), 1)
@@ -115,7 +115,7 @@ def test_draws_without_a_count(tmp_path, count):
 @pytest.mark.parametrize("value, word", [
     ([0.004], "++k=[0.004]"), (1e-07, "++k=1e-07"), (True, "++k=true"), ("linear", "++k=linear"),
     ("dependency(size=5,root='x')", '++k="dependency(size=5,root=\'x\')"'),
-])  # fmt: skip
+])
 def test_overrides_are_words_of_hydra(value, word):
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
@@ -168,7 +168,7 @@ def test_equal_settings_go_by_the_tie_and_are_refused_if_equal_in_that_too():
 @pytest.mark.parametrize("value, number", [
     (3, 3), ([0.5, 1], 0.5), (["1e-3"], 1e-3), ("1e-3", 1e-3), ("plan(step=-0.5)", -0.5), ("top-2", 2), ("a1_b.5", 0.5),
     ("plan(size=5,step=2E+1)", 20), (True, 1),
-])  # fmt: skip
+])
 def test_numbers_of_what_is_recorded(value, number):
     (one,) = measurements({"measurements": [{"metric": "m", "unit": "1", "of": "k"}]}, [], {"setting": {"k": value}})
     assert one.value == number
@@ -182,7 +182,7 @@ def test_what_is_recorded():
     ]
     settings = {"direction": "max", "measurements": asked}
     tried = [{"setting": {"lr": [lr], "eta": f"plan(step={eta})"}, "value": 100 * lr + eta}
-             for lr in (0.1, 0.2) for eta in (0.5, 1.0)]  # fmt: skip
+             for lr in (0.1, 0.2) for eta in (0.5, 1.0)]
     chosen, low, high, reached = measurements(settings, tried, tried[-1])
     assert (chosen.metric, chosen.value, chosen.unit) == ("chosen_eta", 1.0, "eta")
     assert (low.metric, low.value, low.points) == ("at_rate_0.1", 11.0, [(0.5, 10.5), (1.0, 11.0)])

@@ -14,7 +14,7 @@ SETTINGS = {
     "metric": "accuracy", "direction": "max", "at": "best", "tie": "loss", "epochs": 2, "up_to": 16,
     "grid": {"lr": [0.1, 0.2]}, "then": {"bias": [0.0, 2.0]}, "overrides": ["seeds=2"],
     "measurements": [{"metric": "reached", "unit": "%", "axis": "draw"}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_an_interrupted_search_goes_on(trained, tmp_path):
 
 @pytest.mark.parametrize("other, words", [
     ({"metric": "loss", "direction": "min", "tie": None}, ()), ({"overrides": ["seeds=2", "a=1"]}, ()), ({}, ("b",)),
-])  # fmt: skip
+])
 def test_what_another_search_reached_is_not_taken_over(trained, tmp_path, other, words):
     search(SETTINGS, tmp_path, 1, None, trained(lambda lr, epochs: 70.0))
     before, calls = (tmp_path / "settings.json").read_text(), list(trained.calls)

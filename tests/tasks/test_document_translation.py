@@ -124,11 +124,11 @@ def test_through_the_front_door(data, tmp_path):
         *sizes(dim=16, inner=32, heads=2), "--optimizer", "adam", "--lr", 0.003, "--max-tokens", 300, "--max-epoch", 4,
         "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--save-dir", tmp_path, "--criterion",
         "cross_entropy",
-    )  # fmt: skip
+    )
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
     assert len(losses) == 4 and losses[-1] < 0.93 * losses[0]
     options = ("--task", "document_translation", "--beam", 2, "--max-len-b", 5, "--path",
-               tmp_path / "checkpoint_last.pt")  # fmt: skip
+               tmp_path / "checkpoint_last.pt")
     texts = [fairseq("generate", data, *options, "--batch-size", size) for size in (1, 7)]
     found = [sorted(re.findall(r"^H-(\d+)\t\S+\t(.*)$", text, re.M)) for text in texts]
     assert len(found[0]) == 60 and nearly_equal(*found)
@@ -164,7 +164,7 @@ def test_alignments_are_of_what_follows_the_context(data):
             ([], []),
         ):
             hypothesis = {"tokens": torch.tensor(tokens), "positional_scores": torch.zeros(len(tokens)),
-                          "alignment": alignment}  # fmt: skip
+                          "alignment": alignment}
             task._cut(hypothesis, 2)
             assert hypothesis["alignment"] == wanted and len(hypothesis["tokens"]) == kept + 1
 
@@ -173,15 +173,15 @@ def test_alignments_are_of_what_follows_the_context(data):
 def test_unknown_words_are_replaced_by_those_of_the_window(data, unknown_words, tmp_path):
     lines, references = ((unknown_words / "text" / f"test.{side}").read_text().splitlines() for side in ("de", "en"))
     options = [unknown_words / "raw", "--dataset-impl", "raw", "--task", "document_translation", "--documents",
-               data.parent / "text", "--window", 3]  # fmt: skip
+               data.parent / "text", "--window", 3]
     fairseq("train", *options, "--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8,
             "--encoder-layers", 1, "--decoder-layers", 1, "--optimizer", "adam", "--lr", 0.02, "--batch-size", 20,
-            "--max-update", 2, "--disable-validation", "--no-epoch-checkpoints", "--save-dir", tmp_path)  # fmt: skip
+            "--max-update", 2, "--disable-validation", "--no-epoch-checkpoints", "--save-dir", tmp_path)
     options += ["--path", tmp_path / "checkpoint_last.pt", "--beam", 2, "--max-len-b", 12, "--unkpen", -2]
     before, after = (fairseq("generate", *options, *more)
-                     for more in (["--print-alignment", "hard"], ["--replace-unk"]))  # fmt: skip
+                     for more in (["--print-alignment", "hard"], ["--replace-unk"]))
     words = {kind: {int(i): text.split() for i, text in re.findall(rf"^{kind}-(\d+)\t(?:.*\t)?(.*)$", printed, re.M)}
-             for kind, printed in (("H", before), ("A", before), ("D", after), ("S", after), ("T", after))}  # fmt: skip
+             for kind, printed in (("H", before), ("A", before), ("D", after), ("S", after), ("T", after))}
     copied, first = 0, 0
     for count in COUNTS["test"]:
         for i in range(first, first + count):

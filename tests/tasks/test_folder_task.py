@@ -17,7 +17,7 @@ def test_which_there_are() -> None:
     assert set(ALL) == {
         "babi_qa", "cfl_language_modeling", "joint_parsing", "nli", "recognition", "symbol_tagging",
         "text_classification", "tree_transduction",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", list(ALL))

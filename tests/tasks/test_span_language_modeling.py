@@ -22,7 +22,7 @@ TRAIN = [
     "averaging_switch", "--averaged-lr", "0.5", "--batch-size", "3", "--tokens-per-sample", "9",
     "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--log-format", "json",
     "--required-batch-size-multiple", "1",
-]  # fmt: skip
+]
 
 
 def sentence(generator: random.Random) -> str:
@@ -97,7 +97,7 @@ def test_lines_are_gone_on_from(treebank, tmp_path):
     printed = fairseq(
         "interactive", treebank[0] / "bin", "--task", "span_language_modeling", "--path",
         tmp_path / "checkpoint_last.pt", "--input", tmp_path / "lines", "--beam", "2", "--max-len-b", "5",
-    )  # fmt: skip
+    )
     found = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", printed, re.M))
     assert found["0"].startswith("the dog") and found["1"].startswith("a")
 

@@ -22,12 +22,12 @@ STREAM = ["--task", "stream_language_modeling"]
 TRAIN = [
     *STREAM, "--optimizer", "adam", "--lr", "0.01", "--clip-norm", "5", "--batch-size", "3", "--tokens-per-sample", "7",
     "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints",
-]  # fmt: skip
+]
 RECURRENT = [*TRAIN, "--arch", "recurrent_lm", "--hidden-size", "12"]
 TRANSFORMER = [
     *TRAIN, *sizes("decoder", dim=12, inner=16, heads=2, layers=2), "--no-token-positional-embeddings", "--dropout",
     "0.1",
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_validation_does_not_depend_on_the_segments(trained, data, length):
     printed = fairseq(
         "validate", data, *STREAM, "--path", trained, "--valid-subset", "test", "--batch-size", "1", "--log-format",
         "json", "--model-overrides", f"{{'tokens_per_sample': {length}}}",
-    )  # fmt: skip
+    )
     nats, tokens = nats_by_hand(trained, "test")
     found = float(re.search(r'"test_loss": "?([\d.]+)', printed)[1])
     assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-3)
@@ -108,13 +108,13 @@ def test_segments_of_an_update_may_be_given_again(trained):
 @pytest.mark.training
 @pytest.mark.parametrize("model, length, processes", [
     ("trained", 4, 1), ("trained", 4, 2), ("stateful", 1, 1), ("stateful", 7, 1),
-])  # fmt: skip
+])
 def test_eval_lm_carries_the_state(model, length, processes, data, monkeypatch, request):
     """Of several processes the first one, which tells the result, evaluates all."""
     monkeypatch.setattr(distributed_utils, "get_global_world_size", lambda: processes)
     checkpoint = request.getfixturevalue(model)
     printed = fairseq("eval-lm", data, *STREAM, "--path", checkpoint, "--gen-subset", "test", "--tokens-per-sample",
-                      length, "--num-shards", processes)  # fmt: skip
+                      length, "--num-shards", processes)
     nats, tokens = nats_by_hand(checkpoint, "test")
     assert f"Evaluated {tokens:,} tokens" in printed
     found = float(re.search(r"Loss \(base 2\): ([\d.]+)", printed)[1])
@@ -224,7 +224,7 @@ def test_generation_by_sentence(trained, data):
     printed = fairseq(
         "generate", data, "--task", "language_modeling", "--sample-break-mode", "eos", "--path", trained,
         "--gen-subset", "test", "--prefix-size", "1", "--beam", "2", "--max-len-b", "8", "--batch-size", "2",
-    )  # fmt: skip
+    )
     assert len(re.findall(r"^H-", printed, re.M)) == 5
 
 
@@ -232,7 +232,7 @@ def test_generation_by_sentence(trained, data):
 def test_lines_are_gone_on_from(trained, data, tmp_path):
     (tmp_path / "lines").write_text("a b\nc\n")
     printed = fairseq("interactive", data, *STREAM, "--path", trained, "--input", tmp_path / "lines", "--beam", "2",
-                      "--max-len-b", "8", "--buffer-size", "2")  # fmt: skip
+                      "--max-len-b", "8", "--buffer-size", "2")
     found = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", printed, re.M))
     assert found["0"].startswith("a b") and found["1"].startswith("c")
 
@@ -282,7 +282,7 @@ def stateful(data, tmp_path_factory) -> Path:
     """A transformer with random feature attention, trained for two epochs of segments."""
     folder = tmp_path_factory.mktemp("stateful")
     fairseq("train", data, *TRANSFORMER, "--arch", "structured_transformer_lm", "--decoder-self-attention",
-            "rfa(features=8, gate=True, pool=3)", "--max-epoch", "2", "--save-dir", folder)  # fmt: skip
+            "rfa(features=8, gate=True, pool=3)", "--max-epoch", "2", "--save-dir", folder)
     return folder / "checkpoint_best.pt"
 
 

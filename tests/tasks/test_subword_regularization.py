@@ -144,7 +144,7 @@ def test_training_and_decoding_through_the_front_door(corpus, tmp_path):
         "--bpe-dropout", 0.2, "--arch", "transformer", *sizes(), "--optimizer", "adam", "--lr", 0.001, "--max-tokens",
         400, "--max-epoch", 2, "--num-workers", 1, "--update-epoch-batch-itr", True, "--save-dir", tmp_path,
         "--no-epoch-checkpoints", "--seed", 1,
-    )  # fmt: skip
+    )
     assert re.search(r"end of epoch 2", printed)
     decoded = fairseq("generate", folder / "bin", "--path", tmp_path / "checkpoint_last.pt", "--beam", 1,
                       "--max-len-b", 5)

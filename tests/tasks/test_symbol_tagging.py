@@ -17,14 +17,14 @@ MODELS = {
                   "--decoder-self-attention"),
     "recurrent": ("recurrent_lm", "--hidden-size", "24", "--decoder-layers", "1", "--cell"),
     "stack": ("stack_lstm_lm", "--hidden-size", "12", "--stack"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parity") / "parity"
     prepared("abilities", "--task", "parity", "--train", 600, "--valid", 40, "--test", 40, "--lengths", "5:10",
-             "--long-lengths", "13:14", "--out", folder)  # fmt: skip
+             "--long-lengths", "13:14", "--out", folder)
     return folder
 
 
@@ -34,7 +34,7 @@ def train(data, out, kind, mechanism, updates):
         "--optimizer", "adam", "--lr", "0.02", "--batch-size", "16", "--max-update", updates, "--save-dir", out,
         "--no-epoch-checkpoints", "--log-format", "json", "--valid-subset", "valid,test,test_long",
         "--update-epoch-batch-itr", "True",
-    )  # fmt: skip
+    )
 
 
 def said(log, split, statistic):

@@ -54,7 +54,7 @@ def train(data, out, *options):
         "--batch-size", "16", "--max-epoch", "8", "--valid-subset", "valid,test", "--best-checkpoint-metric",
         "accuracy", "--maximize-best-checkpoint-metric", "--save-dir", out, "--no-epoch-checkpoints", "--log-format",
         "json", "--update-epoch-batch-itr", "True", *options,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.training
@@ -66,7 +66,7 @@ def test_it_learns(data, tmp_path, cell):
     printed = fairseq(
         "validate", data, "--task", "text_classification", "--path", tmp_path / "checkpoint_best.pt", "--valid-subset",
         "valid", "--batch-size", "7", "--log-format", "json",
-    )  # fmt: skip
+    )
     assert float(re.search(r'"valid_accuracy": "?([\d.]+)', printed)[1]) == pytest.approx(best, abs=1e-3)
 
 

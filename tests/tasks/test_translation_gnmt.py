@@ -18,7 +18,7 @@ def trained(reversals: Path, tmp_path_factory: pytest.TempPathFactory) -> list[P
         "train", data, "--arch", "rnn_gnmt", "--encoder-layers", 3, "--decoder-layers", 3, "--embed-dim", 8,
         "--hidden-size", 8, "--optimizer", "adam", "--lr", 0.03, "--criterion", "cross_entropy", "--batch-size", 10,
         "--max-epoch", 2, "--disable-validation", "--no-epoch-checkpoints", "--save-dir", folder,
-    )  # fmt: skip
+    )
     return [data, "--path", folder / "checkpoint_last.pt"]
 
 

@@ -109,7 +109,7 @@ class CandidateModel(EnsembleModel):
             return super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
         sources = encoder_outs or [None] * self.models_size
         found = [model.forward_decoder(tokens, [source], [state], temperature)
-                 for model, source, state in zip(self.alone, sources, incremental_states, strict=True)]  # fmt: skip
+                 for model, source, state in zip(self.alone, sources, incremental_states, strict=True)]
         scores = torch.stack([scores for scores, _ in found]).logsumexp(0) - math.log(self.models_size)
         attentions = [attention for _, attention in found if attention is not None]
         return scores, torch.stack(attentions).mean(0) if attentions else None
@@ -216,7 +216,7 @@ class BeamSearchGenerator(SequenceGenerator):
     ) -> list[list[dict[str, Any]]]:
         """Raises ValueError if the search wants constraints and there are none."""
         obstacles = (prefix_tokens, constraints, self.lm_model, self.repeat_ngram_blocker,
-                     self.token_indices_to_suppress)  # fmt: skip
+                     self.token_indices_to_suppress)
         if constraints is None and self.search.supports_constraints:
             raise ValueError("--constraints needs words for each sentence, which fairseq-interactive alone reads")
         self.model.limits, self.model.eos = self._limits(sample["net_input"]), self.eos

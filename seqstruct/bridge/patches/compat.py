@@ -53,7 +53,7 @@ NOISE = (
 MENDING = (
     decoding, dictionaries, dropout, endings, linear, loading, memory, optimization, processes, replace_unknown,
     requirements, resume, running_average, seeds,
-)  # fmt: skip
+)
 
 
 @functools.cache

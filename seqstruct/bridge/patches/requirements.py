@@ -24,7 +24,7 @@ AT_LEAST_1 = re.compile(r"(^|_)(embed_dim|attention_heads|input_dim|output_dim|p
 INTERVALS = {
     "common": ("log_interval",), "dataset": ("validate_interval",), "optimization": ("update_freq",),
     "checkpoint": ("save_interval", "keep_interval_updates_pattern"),
-}  # fmt: skip
+}
 PROBABILITY = re.compile(r"(^|_)(dropout|layerdrop)$")
 
 

@@ -62,4 +62,4 @@ def expect(condition: bool, option: str, expected: str, found: object) -> None:
 def check_lengths(lengths: tuple[int, int], least: int, why: str) -> None:
     """Raise ValueError unless the shorter length leaves room."""
     expect(least <= lengths[0] <= lengths[1], "lengths", f"{least} or more, the longer last ({why})",
-           f"{lengths[0]}:{lengths[1]}")  # fmt: skip
+           f"{lengths[0]}:{lengths[1]}")

@@ -36,14 +36,14 @@ CHART = {
     "dyck": Column({"kinds": 4, "depth": 8}, (16, 32), (48, 64), "Dyck", "the bracket that has to close next"),
     "undo": Column({"values": 4, "depth": 8}, (16, 32), (48, 64), "undo", "a register that is written and set back"),
     "listops": Column({"depth": 6, "max_args": 5}, (10, 40), (48, 64), "ListOps", "the value of nested operations"),
-}  # fmt: skip
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {
         "--train": (16000, "sequences to train on, of each task"), "--valid": (500, "likewise"),
         "--test": (500, "of the training lengths, and as many of longer ones"), "--seed": (1, "of the draws"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:
@@ -53,6 +53,6 @@ def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as beside:
         for task, column in CHART.items():
             request = SequencesRequest(task, column.options, args.train, args.valid, args.test, column.lengths,
-                                       column.long_lengths, args.seed)  # fmt: skip
+                                       column.long_lengths, args.seed)
             write_folder(request, beside / task)
     print(f"{args.out}: {', '.join(CHART)}: {args.train} sequences to train on of each")

@@ -55,7 +55,7 @@ def write_folder(request: SequencesRequest, folder: str | os.PathLike) -> dict[s
     at_least(request, command=True, train=1, valid=1, test=1, seed=0)
     ability, longest = make(request.task, request.options), request.lengths[1]
     expect(request.long_lengths[0] > longest, "long-lengths", f"more than the longest of training, {longest}",
-           request.long_lengths[0])  # fmt: skip
+           request.long_lengths[0])
     with new_folder(folder) as beside:
         seen: set[tuple[str, ...]] = set()
         splits: dict[str, list[Tagged]] = {}
@@ -113,7 +113,7 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
     """The contents of meta.json.  Raises ValueError as `checked.read_meta`, and on a task that there is not."""
     meta = read_checked(folder, "abilities", ("task", "options", "axis", "rules", "lengths"), (DICTIONARY,))
     make(meta["task"], {name: tuple(value) if isinstance(value, list) else value
-                        for name, value in meta["options"].items() if name != "group"})  # fmt: skip
+                        for name, value in meta["options"].items() if name != "group"})
     return meta
 
 
@@ -132,7 +132,7 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
             raise ValueError(f"{path}, line {number}: expected symbols, targets and levels, as many of each")
         symbols, targets, levels = columns
         found.append(Tagged(symbols, [None if t == NONE else t for t in targets],
-                             [0 if level == NONE else int(level) for level in levels]))  # fmt: skip
+                             [0 if level == NONE else int(level) for level in levels]))
     return found
 
 
@@ -147,5 +147,5 @@ def tasks_of(data: Path, names: Sequence[str] | None = None) -> dict[str, Path]:
     missing = sorted(set(names or ()) - found.keys())
     if missing or not found:
         raise ValueError(f"{data}: expected a folder of {missing[0] if missing else 'tasks'}, made by "
-                         f"`seqstruct prepare abilities`; there are: {', '.join(found) or 'none'}")  # fmt: skip
+                         f"`seqstruct prepare abilities`; there are: {', '.join(found) or 'none'}")
     return {name: found[name] for name in names or found}

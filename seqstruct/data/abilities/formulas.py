@@ -37,7 +37,7 @@ class ListOps(Ability):
             return None
         found = evaluate_all(drawn[0])
         return Tagged(drawn[0], [None if one is None else str(one[0]) for one in found],
-                       [0 if one is None else one[1] for one in found])  # fmt: skip
+                       [0 if one is None else one[1] for one in found])
 
     def clues(self, symbols: Sequence[str]) -> list[Hashable]:
         """The operator of the operation that a bracket closes."""

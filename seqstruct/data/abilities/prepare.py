@@ -16,7 +16,7 @@ HELP = {
     "modulus": "counting: of the count", "generators": "z60, s3, a5, s5: symbols are generators and the identity alone",
     "kinds": "dyck: kinds of brackets", "depth": "dyck, undo, listops: the greatest", "max_args": "listops: of an "
     "operation",
-}  # fmt: skip
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -24,15 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {
         "--train": (16000, "sequences to train on"), "--valid": (500, "likewise"),
         "--test": (500, "of the training lengths, and as many of longer ones"), "--seed": (1, "of the draw"),
-    })  # fmt: skip
+    })
     add_intervals(parser, {
         "--lengths": ((16, 32), "symbols of a sequence"),
         "--long-lengths": ((48, 64), "likewise, of test_long, where only what is beyond training is asked for"),
-    })  # fmt: skip
+    })
     for option, default in own_options().items():
         kind = {"action": "store_true"} if default is False else {
             "type": interval if isinstance(default, tuple) else int,
-            "metavar": "LOW:HIGH" if isinstance(default, tuple) else "N"}  # fmt: skip
+            "metavar": "LOW:HIGH" if isinstance(default, tuple) else "N"}
         parser.add_argument(f"--{option.replace('_', '-')}", default=None, help=HELP[option], **kind)
 
 
@@ -46,10 +46,10 @@ def run(args: argparse.Namespace) -> None:
 
     given = {name: value for name in own_options() if (value := getattr(args, name)) is not None}
     request = SequencesRequest(args.task, given, args.train, args.valid, args.test, args.lengths, args.long_lengths,
-                               args.seed)  # fmt: skip
+                               args.seed)
     meta = write_folder(request, args.out)
     rule = best_rule(meta)
     reached = {split: meta["rules"][rule][split][0] for split in ("test", "test_long")}
     print(f"{args.out}: {args.task}, {args.train} sequences of {args.lengths[0]} to {args.lengths[1]} symbols to train "
           f"on; the best simple rule, {rule}, has {reached['test']:.1f} % of the test's targets right and "
-          f"{reached['test_long']:.1f} % beyond the training lengths")  # fmt: skip
+          f"{reached['test_long']:.1f} % beyond the training lengths")

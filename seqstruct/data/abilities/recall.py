@@ -34,7 +34,7 @@ class Recall(Ability):
 
     def __post_init__(self) -> None:
         expect(1 <= self.pairs[0] <= self.pairs[1] <= self.keys, "pairs", f"1 to the number of keys, {self.keys}",
-               f"{self.pairs[0]}:{self.pairs[1]}")  # fmt: skip
+               f"{self.pairs[0]}:{self.pairs[1]}")
         expect(0 <= self.gap[0] <= self.gap[1], "gap", "0 or more, the greater last", f"{self.gap[0]}:{self.gap[1]}")
         expect(self.values >= 2, "values", "2 or more", self.values)
 
@@ -70,7 +70,7 @@ class Copying(Ability):
 
     def __post_init__(self) -> None:
         expect(1 <= self.items[0] <= self.items[1], "items", "1 or more, the greater last",
-               f"{self.items[0]}:{self.items[1]}")  # fmt: skip
+               f"{self.items[0]}:{self.items[1]}")
         expect(self.values >= 2, "values", "2 or more", self.values)
 
     def symbols(self) -> list[str]:

@@ -20,7 +20,7 @@ from seqstruct.data.abilities.ability import Ability, Tagged, check_lengths, exp
 GROUPS = ("z60", "s3", "a5", "s5")
 # of permutations of 0 .. n-1, the images in their order: a transposition or a 3-cycle, and an n-cycle
 GENERATORS = {"z60": ("0", "1", "7"), "s3": ("012", "102", "120"), "a5": ("01234", "12034", "12340"),
-              "s5": ("01234", "10234", "12340")}  # fmt: skip
+              "s5": ("01234", "10234", "12340")}
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from seqstruct.data.abilities.states import GROUPS, Counting, Parity, WordProble
 TASKS: dict[str, Callable[..., Ability]] = {
     "recall": Recall, "copying": Copying, "induction": Induction, "parity": Parity, "counting": Counting,
     **{group: partial(WordProblem, group) for group in GROUPS}, "dyck": Dyck, "undo": Undo, "listops": ListOps,
-}  # fmt: skip
+}
 FAMILIES = {
     "memory": ("recall", "copying", "induction"), "tracking": ("parity", "counting", *GROUPS),
     "nesting": ("dyck", "undo", "listops"),
-}  # fmt: skip
+}
 
 
 def options_of(name: str) -> dict[str, object]:

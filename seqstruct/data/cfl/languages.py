@@ -58,7 +58,7 @@ _GRAMMARS = {
             ("T", f"{a} Q S Q {b}", 0.75 / 2), ("T", f"{a} Q {b}", (1 - 0.75) / 2),
         )),
     ),
-}  # fmt: skip
+}
 LANGUAGES = tuple(_GRAMMARS)
 
 

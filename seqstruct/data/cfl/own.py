@@ -57,7 +57,7 @@ class OwnLanguage(Language):
         safe = (abs(found) < 500) | ~self.possible[: max_length + 1]
         if not safe.all():
             raise ValueError(f"{self.name}: strings of length {np.flatnonzero(~safe)[0]} weigh too much or too little "
-                             "beside those of other lengths for float64")  # fmt: skip
+                             "beside those of other lengths for float64")
         return found
 
 
@@ -87,7 +87,7 @@ def _made(name: str, form: str, text: str, written: WrittenGrammar) -> OwnLangua
     short = _short(rules)
     if (size := len({rule.left for rule in short})) > MOST_NONTERMINALS:
         raise ValueError(f"expected {MOST_NONTERMINALS:,} nonterminals or states at most, once rules are cut to two "
-                         f"symbols, got {size:,}")  # fmt: skip
+                         f"symbols, got {size:,}")
     grammar, total, whole = Grammar(terminals, start, tuple(short)), None, "have no sum"
     with suppress(InfiniteWeights):
         totals, whole = total_weights(short, terminals, 1.0), "have a sum beyond float64"
@@ -101,7 +101,7 @@ def _made(name: str, form: str, text: str, written: WrittenGrammar) -> OwnLangua
         around = [r.left in names and not names.isdisjoint(r.right) and used.isdisjoint(r.right) for r in rules]
         place = places[around.index(True)] if any(around) else places[0]
         raise ValueError(f"{place}: derivations go round here without reading a symbol, and give one string infinite "
-                         "weight: the weights around the circle have to be smaller") from None  # fmt: skip
+                         "weight: the weights around the circle have to be smaller") from None
     possible = _possible_lengths(binary)
     if not possible.any():
         raise ValueError(f"its shortest string has more than {MAX_LENGTH} symbols")

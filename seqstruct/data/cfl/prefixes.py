@@ -132,7 +132,7 @@ class _Paths:
             logs = [scaled_log(going_on, exponent[at])]
             if at:
                 logs.append(scaled_log(spans.whole[:, at], spans.whole_exponent[:, at]) + math.log(_ended(chance, at))
-                            if _ended(chance, at) else torch.full_like(going_on, -torch.inf))  # fmt: skip
+                            if _ended(chance, at) else torch.full_like(going_on, -torch.inf))
             found[:, at] = torch.stack(logs).logsumexp(0) - at * math.log(SCALE)
             for s in range(rest):
                 further = self.left_corners[: rest - s].permute(1, 0, 2).flatten(1)  # A (s B)

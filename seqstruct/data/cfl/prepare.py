@@ -32,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         "--test-per-length": (100, "test strings of each valid length"),
         "--batch": (10, "strings in a batch, all of one length"), "--seed": (1, "of training and validation"),
         "--test-seed": (0, "of the test set, the same for all --seed"),
-    })  # fmt: skip
+    })
     add_intervals(parser, {
         "--lengths": ((40, 80), "shortest and longest training and validation string, in symbols"),
         "--test-lengths": ((40, 100), "shortest and longest test string, in symbols"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     own = own_of(args)
     named = {"language": own.name, "grammar": own.form} if own else {
         "language": args.language, "grammar": args.grammar or "published"
-    }  # fmt: skip
+    }
     others = StringsRequest.__dataclass_fields__.keys() - named
     request = StringsRequest(**named, **{name: getattr(args, name) for name in others})
     meta = write_folder(request, args.out, own)
@@ -73,7 +73,7 @@ def own_of(args: argparse.Namespace) -> OwnLanguage | None:
     if args.language is not None and form in (None, "rules"):
         if args.grammar not in (None, "published", "as-written"):
             raise ValueError(f"a grammar of {args.language} is taken published or as-written, not {args.grammar!r}; "
-                             "with rules of your own in a file, name no language")  # fmt: skip
+                             "with rules of your own in a file, name no language")
         return None
     if args.language is not None:
         raise ValueError(f"expected one language, got {args.language} and --{form}")

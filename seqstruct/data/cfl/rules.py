@@ -69,7 +69,7 @@ def checked_terminal(symbol: str, line: int) -> str:
     """A symbol that lines of symbols and fairseq's dictionary can hold.  Raises ValueError with the line otherwise."""
     if symbol.split() != [symbol] or symbol in RESERVED:
         raise ValueError(f"line {line}: a terminal is a word without spaces, and not {', '.join(RESERVED)}; "
-                         f"got {symbol!r}")  # fmt: skip
+                         f"got {symbol!r}")
     return symbol
 
 
@@ -97,7 +97,7 @@ def read_rules(lines: Iterable[str]) -> WrittenGrammar:
         Rule(nonterminal(a.left), tuple(s if terminal else nonterminal(s) for s, terminal in a.right),
              shares[a.left] if a.weight is None else a.weight)
         for a in alternatives
-    )  # fmt: skip
+    )
     terminals = tuple(dict.fromkeys(symbol for a in alternatives for symbol, terminal in a.right if terminal))
     return WrittenGrammar(Grammar(terminals, rules[0].left, rules), tuple(map(str, alternatives)))
 
@@ -152,7 +152,7 @@ def _tokens(line: str, number: int) -> list[tuple[str, str]]:
         match = _TOKEN.match(line, at)
         if match is None:
             raise ValueError(f"line {number}, column {at + 1}: expected a name, a terminal in quotes, ->, | or a "
-                             f"weight in brackets, got {line[at:].strip()!r}")  # fmt: skip
+                             f"weight in brackets, got {line[at:].strip()!r}")
         if match.lastgroup:
             tokens.append((match.lastgroup, match[match.lastgroup]))
         at = match.end()

@@ -33,7 +33,7 @@ def read_wfsa(lines: Iterable[str]) -> WrittenGrammar:
         marked = words[0] in ("start", "final")
         if not 0 <= len(words) - (2 if marked else 3) <= 1:
             raise ValueError(f"line {number}: expected start STATE [WEIGHT], final STATE [WEIGHT] or STATE STATE "
-                             f"SYMBOL [WEIGHT], got {line.strip()!r}")  # fmt: skip
+                             f"SYMBOL [WEIGHT], got {line.strip()!r}")
         item, weight = (words[:2], words[2:]) if marked else (words[:3], words[3:])
         if not {"start", "final"}.isdisjoint(item[marked:2]):
             raise ValueError(f"line {number}: a state is any word but start and final, got {line.strip()!r}")

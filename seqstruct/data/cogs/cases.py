@@ -47,7 +47,7 @@ Det -> "the" | "a"
 """
 SUBJECT = "agent.target VP"
 OBJECT = ('agent Verb.alternating theme.target | agent Verb.optional theme.target | agent Verb.transitive theme.target '
-          '| agent Verb.dative theme.target "to" recipient | agent Verb.dative recipient theme.target')  # fmt: skip
+          '| agent Verb.dative theme.target "to" recipient | agent Verb.dative recipient theme.target')
 ACTIVE = "agent Verb.target theme"
 INCHOATIVE = "theme.changed Verb.alternating"
 DOUBLE, DATIVE = "agent Verb.target recipient theme.thing", 'agent Verb.target theme.thing "to" recipient'
@@ -92,7 +92,7 @@ CASES = (
     HeldOut("obj_pp_to_subj_pp"),
     HeldOut("pp_recursion"),
     HeldOut("cp_recursion"),
-)  # fmt: skip
+)
 PRIMITIVES = (  # as many as are published, of the kinds that these are of
     *(primitive("1", lemma) for lemma in ("crawl", *(lemma for lemma, *_ in FORMS["unergative"]))),
     *(primitive("2", lemma) for lemma, *_ in FORMS["transitive"]),
@@ -126,7 +126,7 @@ def with_word(word: str, simple: str) -> str:
         return "\n".join([*lines, f'Verb.target -> "{word}"', "xcomp.target -> Verb.target"])
     proper = word[0].isupper()
     lines += [f'Name.target -> "{word}"', "Target -> Name.target"] if proper else [
-        f'Noun.target -> "{word}"', "Target -> Det Noun.target"]  # fmt: skip
+        f'Noun.target -> "{word}"', "Target -> Det Noun.target"]
     modified = "" if proper else " | Target PP"
     return "\n".join([*lines, "agent.target -> Target", "theme.changed -> Target", f"theme.target -> Target{modified}"])
 
@@ -154,7 +154,7 @@ NESTED = {"pp_recursion": (nested_modifiers, ("ccomp",)), "cp_recursion": (neste
 
 
 def draw(source: Derivations, count: int, generator: random.Random, seen: set[str], *, root: str = "S",
-         limited: Sequence[str] = RECURSIVE) -> Iterator[Pair]:  # fmt: skip
+         limited: Sequence[str] = RECURSIVE) -> Iterator[Pair]:
     """Sentences as they come, drawn again where one is in `seen` already, which holds those that came, or where phrases
     of the roles `limited` are deeper than `DEPTH`.  root: the symbol that is drawn."""
     while count:
@@ -178,7 +178,7 @@ def sentences_of(case: HeldOut, count: int, generator: random.Random) -> list[Pa
     return [
         found for times, share in shares.items() if share
         for found in draw(derivations(nested(times)), share, generator, seen, limited=limited)
-    ]  # fmt: skip
+    ]
 
 
 def exposures(generator: random.Random) -> list[Pair]:
@@ -187,4 +187,4 @@ def exposures(generator: random.Random) -> list[Pair]:
     return [
         found for word, kind in kinds.items()
         for found in draw(derivations(with_word(word, kind)), 1, generator, set(), root="Simple")
-    ]  # fmt: skip
+    ]

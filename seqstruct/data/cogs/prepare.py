@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         "--train": (24_155, "training pairs, as published"), "--valid": (3_000, "validation pairs, as published"),
         "--test": (3_000, "test pairs, as published"),
         "--gen-per-case": (1_000, "pairs of each of the 21 cases, as published"), "--seed": (1, "of what is drawn"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
         counts = {split: len(pairs) for split, pairs in found.items()}
         write_json(folder / "meta.json", {"corpus": "cogs", "seed": args.seed, "counts": counts})
     print(f"{args.out}: " + ", ".join(f"{count:,} {split}" for split, count in counts.items()) + f"; {least - 1} of "
-          "training are words by themselves or sentences that expose a word")  # fmt: skip
+          "training are words by themselves or sentences that expose a word")
 
 
 def write_folder(folder: Path, found: Mapping[str, Sequence[Pair]], groups: Sequence[str]) -> None:

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {
         "--sample": (500_000, "training pairs drawn at random of those that fit, 0: all"),
         "--threshold": (10, "occurrences in training that a token needs"), "--workers": (1, "processes that binarise"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:

@@ -25,7 +25,7 @@ from seqstruct.data.text.byte_symbols import SPECIAL, SYMBOLS
 
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"  # of the archive
 ENWIK8 = Remote("http://mattmahoney.net/dc/enwik8.zip", ENWIK8_SHA256,
-                mirrors=(Remote("https://data.deepai.org/enwik8.zip", ENWIK8_SHA256),))  # fmt: skip
+                mirrors=(Remote("https://data.deepai.org/enwik8.zip", ENWIK8_SHA256),))
 ENWIK8_MD5 = "a1fa5ffddb56f4953e226637dabbb36a"
 MANUAL = "enwik8 is described at http://mattmahoney.net/dc/textdata.html; name its folder by --from"
 MANUAL_IMAGES = (
@@ -72,7 +72,7 @@ def text_splits(path: Path) -> dict[str, Iterator[np.ndarray]]:
     content = np.memmap(path, dtype=np.uint8, mode="r")
     part = len(content) // 20
     bounds = {"train": (0, len(content) - 2 * part), "valid": (len(content) - 2 * part, len(content) - part),
-              "test": (len(content) - part, len(content))}  # fmt: skip
+              "test": (len(content) - part, len(content))}
 
     def items(start: int, end: int) -> Iterator[np.ndarray]:
         return (np.array(content[i : min(i + ITEM, end)]) for i in range(start, end, ITEM))
@@ -89,7 +89,7 @@ def read_images(folder: Path, split: str) -> Iterator[np.ndarray]:
     """
     archive, loose = folder / f"{split}_64x64.tar", folder / f"{split}_64x64"
     arrays = sorted(folder.glob("train_data_batch_*.npz" if split == "train" else "val_data.npz"),
-                    key=lambda path: (len(path.name), path.name))  # fmt: skip
+                    key=lambda path: (len(path.name), path.name))
     if archive.is_file():
         with undamaged(archive, *DAMAGE):
             for name, opened in members(archive):

@@ -39,7 +39,7 @@ WANTED = {
     **{f"{CORPUS}.{language}": [f"{CORPUS}.{language}"] for language in LANGUAGES},
     **{f"{name}.{language}": [f"{name}.{language}", f"{name}-deen-{kind}.{language}.sgm"]
        for name in NEWS.values() for language, kind in zip(LANGUAGES, ("src", "ref"), strict=True)},
-}  # fmt: skip
+}
 MANUAL = "the archives are linked from https://www.statmt.org; name their folder by --from"
 
 
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         "--pairs": (PAIRS, "training pairs drawn"), "--seed": (1, "of the draw"),
         "--vocabulary": (VOCABULARY, "subword types before rare ones are taken back"),
         "--min-frequency": (MIN_FREQUENCY, "uses in training that a subword needs"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:

@@ -77,7 +77,7 @@ TASKS = {
         "SST-2", _archive("SST-2.zip", "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa"),
         ("sentence",), "label", ("0", "1"), {"train": 67349, "valid": 872, "test": 1821}, TWO,
     ),
-}  # fmt: skip
+}
 
 
 def read_table(path: str | os.PathLike, task: GlueTask, split: str) -> Iterator[tuple[list[str], str]]:
@@ -163,6 +163,6 @@ def run(args: argparse.Namespace) -> None:
         if not args.unchecked:
             check_counts(args.task, counts, task.counts, "lines", 0.001)
         write_json(folder / "corpus.json", {"corpus": args.task, "labels": list(task.labels), "counts": counts,
-                                            "encoding": "of GPT-2"})  # fmt: skip
+                                            "encoding": "of GPT-2"})
     print(", ".join(f"{split}: {count} lines" for split, count in counts.items()))
     print(f"for --num-classes {len(task.labels)}")

@@ -133,20 +133,20 @@ def _german(name: str, vocabulary: int | tuple[int, int]) -> Corpus:
         (Remote("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
                 mirrors=(Remote("https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz"),)),),
         _wanted("de-en"), read_german, {"train": 160239, "valid": 7283, "test": 6750}, 0.01, MANUAL.format("de", "de"),
-    )  # fmt: skip
+    )
 
 
 _SPANISH = Corpus(
     "iwslt14-es-en", SubwordOptions(("es", "en"), vocabulary=30000, truecase=True, max_length=1000, max_ratio=1000.0),
     (Remote("https://wit3.fbk.eu/archive/2014-01/texts/es/en/es-en.tgz"),),
     _wanted("es-en"), read_spanish, manual=MANUAL.format("es", "es"),
-)  # fmt: skip
+)
 _VIETNAMESE = Corpus(
     "iwslt15-en-vi", SubwordOptions(("en", "vi"), vocabulary=10000, max_length=1000, max_ratio=1000.0),
     tuple(Remote(f"{STANFORD}/{name}", digest) for name, digest in VIETNAMESE.items()),
     {name: [name] for name in VIETNAMESE}, read_vietnamese, {"train": 133317, "valid": 1553, "test": 1268}, 0.001,
     "the six files are of the IWSLT'15 English-Vietnamese data of https://nlp.stanford.edu/projects/nmt/",
-)  # fmt: skip
+)
 VARIANTS = {
     "iwslt14": Variants(
         {"thesis": _german("iwslt14-de-en", (9000, 7000)), "fairseq": _german("iwslt14-de-en-joint", 10000)},
@@ -155,5 +155,5 @@ VARIANTS = {
     ),
     "iwslt14-documents": Variants({"es-en": _SPANISH}),
     "iwslt15": Variants({"en-vi": _VIETNAMESE}),
-}  # fmt: skip
+}
 add_arguments, run = translation.command(VARIANTS)

@@ -46,5 +46,5 @@ VARIANTS = {
         {"raw": _corpus("kftt", "orig"), "tokenised": _corpus("kftt-tokenised", "tok")}, "--text",
         "as it is, or in the words of the task",
     ),
-}  # fmt: skip
+}
 add_arguments, run = translation.command(VARIANTS)

@@ -44,12 +44,12 @@ REMOTES = {  # the Penn Treebank is licensed
         f"https://wikitext.smerity.com/{ARCHIVES[corpus]}", digest,
         mirrors=(Remote(f"https://s3.amazonaws.com/research.metamind.io/wikitext/{ARCHIVES[corpus]}", digest),),
     ) for corpus, digest in WIKITEXT_SHA256.items()},
-}  # fmt: skip
+}
 MANUAL_ARCHIVE = "get {} elsewhere and name its folder by --from"
 MANUAL = {
     "ptb": "the text is licensed by the Linguistic Data Consortium (LDC99T42); who has the licence finds {} on Tomas "
            "Mikolov's page of RNNLM; `brown` is of much the same size",
-}  # fmt: skip
+}
 COUNTS = {  # lines and words of each split, as published
     "ptb": {"train": (42068, 887521), "valid": (3370, 70390), "test": (3761, 78669)},
     "wikitext2": {"train": (36718, 2051910), "valid": (3760, 213886), "test": (4358, 241211)},

@@ -26,7 +26,7 @@ from seqstruct.data.text.byte_symbols import SYMBOLS, spell
 from seqstruct.data.text_classification.folder import SPLITS, Labelled, write_sentences
 
 IMDB = Remote("https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
-              "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe")  # fmt: skip
+              "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe")
 MOVIE_REVIEWS = Remote(
     "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/movie_reviews.zip",
     "a41211ae685019137410268134db6a1a14428c89b671eb83056151a878539008",
@@ -38,7 +38,7 @@ MANUAL = {
     "movie-reviews": "get movie_reviews.zip of nltk's data elsewhere; name its folder by --from",
     "aan": "the files are part of lra_release.gz of https://github.com/google-research/long-range-arena, in "
            "lra_release/tsv_data once it is unpacked",
-}  # fmt: skip
+}
 AAN_FILES = {"train": "new_aan_pairs.train.tsv", "valid": "new_aan_pairs.eval.tsv", "test": "new_aan_pairs.test.tsv"}
 REVIEW = re.compile(r"(?:^|/)(?:aclImdb/(train|test)|(movie_reviews))/(neg|pos)/[^/]+\.txt$")
 
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "imdb":
         parser.add_argument("--corpus", choices=("imdb", "movie-reviews"), default=name, help="which (%(default)s)")
         add_numbers(parser, {"--valid": (0, "reviews of training held out to validate; 0: the test set validates"),
-                             "--seed": (1, "of the draw")})  # fmt: skip
+                             "--seed": (1, "of the draw")})
     else:
         parser.set_defaults(corpus=name, valid=0, seed=1)
 

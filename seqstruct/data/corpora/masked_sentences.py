@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
             "rte": {split: {"input0": list(_clean(" ".join(p.hypothesis) for p in pairs[split].pairs)),
                             "input1": list(_clean(" ".join(p.premise) for p in pairs[split].pairs)),
                             "label": [p.label.replace("no ", "not_") for p in pairs[split].pairs]} for split in SPLITS},
-        }  # fmt: skip
+        }
         write(text, tasks, folder, args.vocabulary)
         write_json(folder / "corpus.json", {"corpus": args.entry, "codes": "codes", "options": {"lowercase": True}})
     for split in SPLITS:
@@ -72,7 +72,7 @@ def write(text: Columns, tasks: Mapping[str, Mapping[str, Columns]], folder: Pat
     for split, lines in text.items():
         write_text(folder / "lines" / split, map(apply, lines))
     preprocess(folder / "mlm", ["--only-source", "--workers", "1", "--trainpref", folder / "lines" / "train",
-                                "--validpref", folder / "lines" / "valid"])  # fmt: skip
+                                "--validpref", folder / "lines" / "valid"])
     for name, splits in tasks.items():
         for part in splits["train"]:
             known = folder / "mlm" / "dict.txt"

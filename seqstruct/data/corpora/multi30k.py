@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {
         "--pairs": (0, "the first N training pairs alone, and a twentieth as many to validate and to test, 0: all"),
         "--documents": (0, "sentences of a document in text/SPLIT.docs, in place of real ones, 0: none"),
-    })  # fmt: skip
+    })
     parallel.add_pair_arguments(parser)
 
 

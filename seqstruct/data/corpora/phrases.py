@@ -24,7 +24,7 @@ MANUAL = "name a folder with the phrase-table or phrase-table.gz that Moses make
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {"--every": (1000, "one pair of so many validates"),
                          "--vocabulary": (15000, "entries of each language's dictionary: its most frequent words, and "
-                                          "the four special symbols")})  # fmt: skip
+                                          "the four special symbols")})
 
 
 def read_phrases(table: Path) -> Iterator[tuple[str, str]]:

@@ -77,7 +77,7 @@ def split_graphs(source: Path, out: Path, formalism: str) -> dict[str, int]:
             stream.write(HEADER + "\n")
         tests = {split: blocks(_only(source, f"en.{split}.{formalism}.sdp")) for split in ("id", "ood")}
         found = chain(((split_of(block, str(training)), block) for block in blocks(training)),
-                      ((split, block) for split in tests for block in tests[split]))  # fmt: skip
+                      ((split, block) for split in tests for block in tests[split]))
         for split, block in found:
             if split is not None:
                 streams[split].write(block + "\n")

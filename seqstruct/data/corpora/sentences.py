@@ -172,7 +172,7 @@ def run(args: argparse.Namespace) -> None:
         sums = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
         write_json(folder / "corpus.json", {
             "corpus": args.corpus, "types": types, "shards": count, "counts": counts, "sha256": sums,
-        })  # fmt: skip
+        })
     for split, found in counts.items():
         print(f"{split}: {found['sentences']} sentences, {found['words']} words")
     print(f"vocabulary: {types['words']} words and {types['classes']} classes of unknown words")

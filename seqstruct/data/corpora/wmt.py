@@ -39,28 +39,28 @@ def _remote(path: str, checksum: str, mirror_checksum: str, end: str = ".tgz", s
 EUROPARL = _remote(
     "wmt13/training-parallel-europarl-v7", "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
     "5b2d8b32c2396da739b4e731871c597fcc6e75729becd74619d0712eecf7770e",
-)  # fmt: skip
+)
 COMMON_CRAWL = _remote(
     "wmt13/training-parallel-commoncrawl", "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
     "5ffe980072ea29adfd84568d099bea366d9f72772b988e670794ae851b4e5627",
-)  # fmt: skip
+)
 NEWS_COMMENTARY = _remote(
     "wmt14/training-parallel-nc-v9", "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
     "ce199f93ec56ff480137ba29f0819f9a22e70d88be6d7458f112303d67d623d5",
-)  # fmt: skip
+)
 UNITED_NATIONS = _remote(
     "wmt13/training-parallel-un", "",
     "74f07002e053c81bc7f73b4fdab58e7987e831338748f264cbda82a8b062d2e2",
-)  # fmt: skip
+)
 GIGA = _remote(
     "wmt10/training-giga-fren", "",
     "9439f86523e5dff3f923526dbf6c6929da1786c18dbf64436d2b7564b83aaba3", ".tar",
-)  # fmt: skip
+)
 EUROPARL_8 = _remote(
     "wmt16/translation-task/training-parallel-ep-v8",
     "8917bd3bef3bc894c8519ca1f8a4c7c330aad08a1263655a9d99ee13d532e3c7",
     "387e570a6812948e30c64885e64a1d3735a66b7c0bc424fcff1208ef11110149", site="data",
-)  # fmt: skip
+)
 SETIMES = Remote(
     "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses/en-ro.txt.zip",
     mirrors=(Remote("https://opus.nlpl.eu/download.php?f=SETIMES/v2/moses/en-ro.txt.zip", name="en-ro.txt.zip"),),
@@ -108,13 +108,13 @@ def _corpus(
         name, SubwordOptions(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5),
         (*remotes, *archives), _wanted(language, training, valid, test), read,
         dict(zip(("train", "valid", "test"), counts, strict=True)), 0.001, MANUAL.format(year),
-    )  # fmt: skip
+    )
 
 
 _GERMAN = _corpus(
     "wmt14-en-de", "de", ("europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en"),
     (EUROPARL, COMMON_CRAWL, NEWS_COMMENTARY), 32768, ("newstest2013", "newstest2014"), (4508785, 3000, 3003), 14,
-)  # fmt: skip
+)
 _FRENCH = _corpus(
     "wmt14-en-fr", "fr", (
         "europarl-v7.fr-en", "commoncrawl.fr-en", "news-commentary-v9.fr-en", "undoc.2000.fr-en",
@@ -122,11 +122,11 @@ _FRENCH = _corpus(
     ),
     (EUROPARL, COMMON_CRAWL, NEWS_COMMENTARY, UNITED_NATIONS, GIGA), 32768, ("newstest2013", "newstest2014"),
     (40836715, 3000, 3003), 14,
-)  # fmt: skip
+)
 _ROMANIAN = _corpus(
     "wmt16-en-ro", "ro", ("europarl-v8.ro-en", "SETIMES.en-ro"), (EUROPARL_8, SETIMES), 40000,
     ("newsdev2016", "newstest2016"), (612422, 1999, 1999), 16,
-)  # fmt: skip
+)
 VARIANTS = {
     "wmt14": Variants({"en-de": _GERMAN, "en-fr": _FRENCH}, "--pair", "languages, 1.7 and 6.7 GB to download"),
     "wmt16": Variants({"en-ro": _ROMANIAN}),

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         "--train": (96000, "formulas to train on"), "--valid": (2000, "likewise"), "--test": (2000, "likewise"),
         "--max-depth": (10, "of nesting"), "--max-args": (10, "arguments of an operation"),
         "--seed": (1, "of the draw"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:

@@ -26,7 +26,7 @@ from seqstruct.data.arguments import at_least
 
 OPERATIONS: dict[str, Callable[[Sequence[int]], int]] = {
     "[MIN": min, "[MAX": max, "[MED": lambda values: int(median(values)), "[SM": lambda values: sum(values) % 10,
-}  # fmt: skip
+}
 OPERATORS = tuple(OPERATIONS)
 END = "]"
 DIGITS = tuple(str(digit) for digit in range(10))

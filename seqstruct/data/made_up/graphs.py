@@ -37,7 +37,7 @@ def ud_english(folder: Path) -> None:
     _write_conllu(folder / "en_ewt-ud-dev.conllu", drawn["graphs"][:90])
     _write_conllu(folder / "en_ewt-ud-test.conllu", drawn["graphs"][90:100])
     lines = [" ".join(f"{word}/{tag.lower()}" for word, tag in zip(found.words, found.tags, strict=True))
-             for found in drawn["trees"]]  # fmt: skip
+             for found in drawn["trees"]]
     write_brown(folder, {"train": lines[:90], "valid": lines[90:100], "test": lines[100:]})
 
 
@@ -46,7 +46,7 @@ def _write_conllu(path: Path, sentences: Sequence[AnnotatedSentence]) -> None:
         for found in sentences:
             for number, (word, tag, head) in enumerate(zip(found.words, found.tags, found.heads or (), strict=True), 1):
                 deps = [f"{above}:{'root' if label == TOP else label}" for above, below, label in found.arcs or ()
-                        if below == number]  # fmt: skip
+                        if below == number]
                 columns = [number, word, word, tag, tag, "_", head, "dep", "|".join(deps) or "_", "_"]
                 stream.write("\t".join(map(str, columns)) + "\n")
             stream.write("\n")

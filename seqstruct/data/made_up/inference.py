@@ -51,7 +51,7 @@ def snli(folder: Path) -> None:
                 stream.write(json.dumps({
                     "gold_label": label, "sentence1_binary_parse": f"( {first} ( ( has seen ) {second} ) )",
                     "sentence2_binary_parse": f"( {one} ( saw {other} ) )",
-                }) + "\n")  # fmt: skip
+                }) + "\n")
     numbers = np.random.default_rng(1)
     with atomic_write(folder / "glove.840B.300d.txt") as stream:
         for word in (*NAMES, "has", "seen", "saw"):

@@ -45,7 +45,7 @@ def _graph(words: list[str], number: int, labels: int, draw: Draw, generator: np
     heads = projective_heads(len(words), generator)
     named = draw(len(words), labels, generator)
     arcs = sorted((head, word, f"L{named[word - 1]}") for word, head in enumerate(heads, 1)
-                  if head and generator.random() < ATTACHED)  # fmt: skip
+                  if head and generator.random() < ATTACHED)
     return Graph(tuple(words), tuple(words), tuple(map(_tag, words)), (heads.index(0) + 1,), tuple(arcs), str(number))
 
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
                          "--sentences": (10_000, "to train on"), "--seed": (1, "of what is drawn"),
                          "--documents": (0, "sentences of a document of two languages, 0: there are none"),
                          "--labels": (2, "of --raw, of texts, pairs or arcs"),
-                         "--vectors": (0, "numbers of a word's vector, beside --raw; 0: no vectors")})  # fmt: skip
+                         "--vectors": (0, "numbers of a word's vector, beside --raw; 0: no vectors")})
     parser.add_argument("--raw", choices=KINDS, help="raw files, for preparations of your own data")
 
 

@@ -34,7 +34,7 @@ def made_up_pairs(count: int, generator: random.Random) -> list[tuple[str, str]]
         pairs.append((
             f"Der {subject[0]} hat den {colour[0]} {seen[0]} {verb[0]}.",
             f"The {subject[1]} has {verb[1]} the {colour[1]} {seen[1]}.",
-        ))  # fmt: skip
+        ))
     return pairs
 
 

@@ -27,7 +27,7 @@ class PairsDataset(TextClassificationDataset):
         self, pairs: Sequence[SentencePair], vocabulary: Mapping[str, int], labels: Sequence[str], shuffle: bool
     ):
         first, second = ([torch.tensor([vocabulary[word] for word in words]) for words in side]
-                         for side in ([p.premise for p in pairs], [p.hypothesis for p in pairs]))  # fmt: skip
+                         for side in ([p.premise for p in pairs], [p.hypothesis for p in pairs]))
         super().__init__(first, [labels.index(pair.label) for pair in pairs], PADDING, shuffle, second)
         self.heads = None
         if pairs and all(pair.heads is not None for pair in pairs):

@@ -34,16 +34,16 @@ from seqstruct.data.text.word_vectors import read_vectors, vectors_with_hashing
 CORPORA = {"snli": SNLI_LABELS, "rte": RTE_LABELS}
 VOCABULARY, META, VECTORS = "vocabulary.txt", "nli.json", "vectors.npy"
 SNLI = Remote("https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
-              "afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e")  # fmt: skip
+              "afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e")
 GLOVE = Remote("https://nlp.stanford.edu/data/glove.840B.300d.zip",
-               "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f")  # fmt: skip
+               "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f")
 COUNTS = {"snli": {"train": 550_152, "valid": 10_000, "test": 10_000}, "rte": {}}  # with those without a label
 GLOVE_TEXT = "glove.840B.300d.txt"
 MANUAL = {
     "snli": "the archives are linked from https://nlp.stanford.edu/projects/snli/ and .../glove/; name their folder by "
             "--from, or give --vectors FILE or --no-vectors",
     "rte": "name a folder with rte.zip of nltk's data",
-}  # fmt: skip
+}
 
 
 def read_corpus(corpus: str, source: str | os.PathLike) -> dict[str, Pairs]:
@@ -114,7 +114,7 @@ def write_pairs(
         "pairs": {split: len(pairs) for split, pairs in made.items()},
         "skipped": {split: splits[split].skipped for split in splits},
         "words": len(words), "words_with_vector": None if known is None else len(known),
-    }  # fmt: skip
+    }
     with new_folder(out) as beside:
         for split, pairs in made.items():
             write_text(beside / f"{split}.jsonl", map(_to_json, pairs))
@@ -209,7 +209,7 @@ def run(args: argparse.Namespace) -> None:
         meta = write_pairs(
             splits, CORPORA[args.corpus], args.out, {"corpus": args.corpus}, heads=args.heads,
             lowercase=args.lowercase, vectors=files["vectors"] if glove else args.vectors,
-        )  # fmt: skip
+        )
     counts = ", ".join(
         f"{count} {split} pairs ({meta['skipped'][split]} without a label skipped)"
         for split, count in meta["pairs"].items()

@@ -25,6 +25,6 @@ def run(args: argparse.Namespace) -> None:
     cut, columns = own.cutter(args), ("a label", "a sentence", "a sentence")
     rows, labels, about = own.labelled_rows(args, columns, "two sentences with a tab between them")
     pairs = {split: Pairs([SentencePair(tuple(cut(one)), tuple(cut(other)), label) for label, one, other in found], 0)
-             for split, found in rows.items()}  # fmt: skip
+             for split, found in rows.items()}
     meta = write_pairs(pairs, labels, args.out, about, vectors=args.vectors, lowercase=args.lowercase)
     print(", ".join(f"{split}: {count} pairs" for split, count in meta["pairs"].items()) + f"; {meta['words']} words")

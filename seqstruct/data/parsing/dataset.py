@@ -142,7 +142,7 @@ class CorporaUnion(SizedDataset):
             "id": torch.tensor([sample.index for sample in samples]), "tokens": rows.transpose(1, 2).contiguous(),
             "padding_mask": torch.arange(rows.size(1)) >= lengths[:, None],
             "dropped": pad_sequence([sample.dropped for sample in samples], True),
-        }  # fmt: skip
+        }
         sentences, known = [sample.sentence for sample in samples], self.labels.get(name)
         if any(sentence.heads is not None for sentence in sentences):
             heads = (sentence.heads or (-1,) * len(sentence.words) for sentence in sentences)

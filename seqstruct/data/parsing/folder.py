@@ -73,7 +73,7 @@ def write_folder(
                 path = made / name / f"{split}.jsonl"
                 filled = ({field: value for field, value in asdict(sentence).items()
                            if value or (field == "arcs" and value is not None)}
-                          for sentence in sentences)  # fmt: skip
+                          for sentence in sentences)
                 write_text(path, (json.dumps(sentence, ensure_ascii=False) for sentence in filled))
                 files[split] = {"sentences": len(sentences), "sha256": sha256(path)}
             described[name] = {"kind": corpus.kind, "files": files, "left_out": left_out, **_labels(corpus)}
@@ -81,7 +81,7 @@ def write_folder(
             entries = (
                 entry_of(entry) for corpus, _ in kept.values() for sentence in corpus.splits["train"]
                 for entry in getattr(sentence, field)
-            )  # fmt: skip
+            )
             ordered = sorted(Counter(entries).items(), key=lambda pair: (-pair[1], pair[0]))  # as fairseq reads them
             least = 1 if field == "tags" else options.min_count
             lines = (f"{entry} {count}" for entry, count in ordered if count >= least and entry not in RESERVED)
@@ -172,7 +172,7 @@ def _sentence(fields: dict[str, Any]) -> AnnotatedSentence:
     return AnnotatedSentence(
         **{name: tuple(values) for name, values in fields.items()},
         arcs=None if arcs is None else tuple((head, dependent, text) for head, dependent, text in arcs), label=label,
-    )  # fmt: skip
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -190,7 +190,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {
         "--max-length": (120, "words of a training sentence; longer ones are left out and counted"),
         "--min-count": (1, "occurrences that a word needs for an entry of its own"),
-    })  # fmt: skip
+    })
     parser.add_argument("--non-projective", choices=NON_PROJECTIVE, default="drop",
                         help="training trees with crossing arcs: leave out, make projective, or keep (default: drop)")
     own.add_arguments(parser, None, "")
@@ -222,7 +222,7 @@ def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as folder:
         meta = write_folder(corpora, folder, options)
         counts = {f"{name} {split}": found["sentences"] for name, described in meta["corpora"].items()
-                  for split, found in described["files"].items()}  # fmt: skip
+                  for split, found in described["files"].items()}
         entries = [*args.trees, *(entry for _, *entries in args.graphs for entry in entries), *args.classes]
         files = [entry.partition("=")[2] for entry in entries]
         own.write_meta(folder, own.description(args, files, drawn), counts)

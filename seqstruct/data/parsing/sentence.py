@@ -44,7 +44,7 @@ def changed(
             for split, sentences in corpus.splits.items()
         })
         for name, corpus in corpora.items()
-    }  # fmt: skip
+    }
 
 
 def tree_of(sentence: conllu.ParsedSentence, column: str = "upos") -> AnnotatedSentence:

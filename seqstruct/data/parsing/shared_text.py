@@ -14,7 +14,7 @@ from seqstruct.data.parsing.sentence import Annotated, AnnotatedSentence, change
 
 NO_LEMMA = "_"
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "\u201c": "``",
-            "\u201d": "''", "\u2018": "`", "\u2019": "'"}  # fmt: skip
+            "\u201d": "''", "\u2018": "`", "\u2019": "'"}
 
 
 def lend(corpora: Mapping[str, Annotated]) -> dict[str, Annotated]:
@@ -34,7 +34,7 @@ def lend(corpora: Mapping[str, Annotated]) -> dict[str, Annotated]:
         (split, plain(sentence.words)): sentence.heads
         for corpus in kinds["trees"] for split, sentences in corpus.splits.items() if split != "train"
         for sentence in sentences
-    }  # fmt: skip
+    }
 
     def lent(kind: str, split: str, sentence: AnnotatedSentence) -> AnnotatedSentence:
         if kind == "trees" and sentence.lemmas and set(sentence.lemmas) == {NO_LEMMA}:

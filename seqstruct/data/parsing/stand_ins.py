@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
         for part in args.parts:
             if part == "graphs":
                 dev, test = ([graph_of(sentence, coarse=True) for sentence in read_conllu(found[f"graphs {name}"])]
-                             for name in FILES["graphs"])  # fmt: skip
+                             for name in FILES["graphs"])
                 held_out = len(dev) // 10 if args.held_out is None else args.held_out
                 if not 0 < held_out < len(dev):
                     raise ValueError(f"--held-out: expected 1 to {len(dev) - 1}, got {held_out}")
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
             else:
                 files = {split: found[f"{part} {name}"] for split, name in SPLITS.items()}
                 splits = {split: read_classes(path) if part == "classes" else list(map(tree_of, read_conllu(path)))
-                          for split, path in files.items()}  # fmt: skip
+                          for split, path in files.items()}
             corpora[part] = Annotated(part, splits)
         if args.tagged:
             corpora = retagged(corpora, Tagger(read_brown(found["tagger all"])))

@@ -92,7 +92,7 @@ def table(accepting: Iterable[int], *arcs: str) -> Automaton:
     """An automaton of few states; arcs: of each state "symbol state" pairs with spaces between, as "0 1 1 0"."""
     rows = [words.split() for words in arcs]
     return Automaton(tuple({row[i]: int(row[i + 1]) for i in range(0, len(row), 2)} for row in rows),
-                     frozenset(accepting))  # fmt: skip
+                     frozenset(accepting))
 
 
 def _cycle_step(state: int | str, symbol: str) -> int | str | None:

@@ -27,7 +27,7 @@ class RecognitionDataset(TextClassificationDataset):
     def __init__(
         self, examples: Sequence[LabelledString], dictionary: Dictionary, right: np.ndarray, shuffle: bool,
         following: FormalLanguage | None = None,
-    ):  # fmt: skip
+    ):
         ids = {dictionary[i]: i for i in range(dictionary.nspecial, len(dictionary))}
         tokens = [torch.tensor([dictionary.bos(), *map(ids.__getitem__, example.string)]) for example in examples]
         super().__init__(tokens, [int(example.member) for example in examples], dictionary.pad(), shuffle)

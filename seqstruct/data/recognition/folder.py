@@ -95,17 +95,17 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {
         "--train": (10000, "strings to train on"), "--valid": (1000, "validation strings as long as those"),
         "--valid-long": (1000, "longer validation strings"), "--test": (5010, "test strings"), "--seed": (1, "of all"),
-    })  # fmt: skip
+    })
     add_intervals(parser, {
         "--lengths": ((0, 40), "shortest and longest string to train and validate on"),
         "--long-lengths": ((0, 80), "of the longer validation strings"),
         "--test-lengths": ((0, 500), "of test strings"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:
     request = RecognitionRequest(**{name: getattr(args, name) for name in RecognitionRequest.__dataclass_fields__})
     write_folder(request, args.out)
     sizes = ", ".join(f"{getattr(request, split)} {split} ({low} to {high})"
-                      for split, (low, high) in request.of_split.items())  # fmt: skip
+                      for split, (low, high) in request.of_split.items())
     print(f"{args.out}: {request.language}, strings by split and length: {sizes}")

@@ -96,7 +96,7 @@ def _dyck(string: str) -> bool:
 def _navigates(string: str) -> bool:
     steps, place = string[:-1], string[-1:]
     return (place.isdecimal() and not re.search(r"\d", steps)
-            and (steps.count(">") - steps.count("<")) % 5 == int(place))  # fmt: skip
+            and (steps.count(">") - steps.count("<")) % 5 == int(place))
 
 
 def _calculates(string: str) -> bool:
@@ -214,7 +214,7 @@ def _stack_manipulation() -> FormalLanguage:
     def splits(length: int) -> list[tuple[int, int]]:
         """Sizes of the first stack and numbers of pushes that give the length, whatever is popped."""
         return [((length - 1 - 3 * pushes) // 2, pushes) for pushes in range((length + 2) // 3)
-                if (length - 1 - 3 * pushes) % 2 == 0]  # fmt: skip
+                if (length - 1 - 3 * pushes) % 2 == 0]
 
     def draw(length: int, generator: Random) -> str:
         size, pushes = generator.choice(splits(length))
@@ -294,7 +294,7 @@ def calculation(
         *operands, found = form.fullmatch(string).groups()
         least = bits_of(result(*map(number, operands)))
         before = [symbols for operand, mark in zip(operands, [*operator, "="], strict=True)
-                  for symbols in ["01", *[f"01{mark}"] * len(operand)]]  # fmt: skip
+                  for symbols in ["01", *[f"01{mark}"] * len(operand)]]
         return [*before, *least, *[f"0{END}"] * (len(found) - len(least) + 1)]
 
     def has_length(length: int) -> bool:
@@ -315,7 +315,7 @@ LANGUAGES = {language.name: language for language in (
                 (lambda z: inf, lambda z, x: z // x if x else inf)),
     calculation("compute-sqrt", "", (2, 1), isqrt, (lambda z: (z + 1) ** 2 - 1,)),
     marked("bucket-sort", _SENSITIVE, "12345", lambda w: "".join(sorted(w))),
-)}  # fmt: skip
+)}
 
 
 def find_language(name: str) -> FormalLanguage:

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--split", choices=SPLITS, default="simple", help="what is tested (default: %(default)s)")
     add_numbers(parser, {
         "--valid": (500, "training commands held out to validate on"), "--seed": (1, "of what is drawn"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:
@@ -40,4 +40,4 @@ def run(args: argparse.Namespace) -> None:
     (constant, _), = Counter(actions for _, actions in train).most_common(1)
     right = 100 * sum(actions == constant for _, actions in test) / len(test)
     print(f"{args.out}: {len(train):,} commands to train on, {len(valid):,} to validate on, {len(test):,} to test on; "
-          f"the most frequent actions in training are {right:.2f} % of the test set's")  # fmt: skip
+          f"the most frequent actions in training are {right:.2f} % of the test set's")

@@ -250,7 +250,7 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-frequency": (SubwordOptions.min_frequency, "uses in training that a piece of sentencepiece needs"),
         "--max-length": (SubwordOptions.max_length, "subwords in a sentence; longer training pairs are dropped"),
         "--workers": (1, "processes that binarise"),
-    })  # fmt: skip
+    })
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
     parser.add_argument("--max-ratio", type=float, default=SubwordOptions.max_ratio, metavar="R",
                         help="longer to shorter side of a training pair (default %(default)s)")

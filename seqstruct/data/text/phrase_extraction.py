@@ -154,7 +154,7 @@ def table_lines(pairs: Sequence[Pair], alignments: Sequence[Collection[Link]], l
             lexical = lexicons[side].weight(words[side], words[1 - side], _by_word(links, side))
             scores += [count / totals[1 - side][phrases[1 - side]], lexical]
         fields = (*phrases, " ".join(f"{score:.6g}" for score in scores), inside,
-                  f"{totals[1][phrases[1]]} {totals[0][phrases[0]]} {count}")  # fmt: skip
+                  f"{totals[1][phrases[1]]} {totals[0][phrases[0]]} {count}")
         yield f" {SEPARATOR} ".join(fields)
 
 

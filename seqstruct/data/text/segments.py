@@ -41,7 +41,7 @@ def read_aligned_segments(
     sides = [list(read_segments(files[f"{name}.{language}"])) for language in languages]
     if [line is None for line in sides[0]] != [line is None for line in sides[1]]:
         told = [f"{files[f'{name}.{language}']} has {sum(line is not None for line in side)} sentences"
-                for language, side in zip(languages, sides, strict=True)]  # fmt: skip
+                for language, side in zip(languages, sides, strict=True)]
         raise ValueError(f"{', '.join(told)}, or documents at other places")
     for source, target in zip(*sides, strict=True):
         yield None if source is None or target is None else (source, target)

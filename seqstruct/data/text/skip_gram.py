@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("texts", nargs="+", type=Path, metavar="TEXT", help="files, plain or .gz, or .zip of .txt ones")
     add_numbers(parser, {"--size": (64, "numbers of a vector"), "--window": (5, "words to either side"),
                          "--epochs": (10, "passes over the text"), "--seed": (1, "of draws"),
-                         "--min-count": (3, "occurrences that a word needs")})  # fmt: skip
+                         "--min-count": (3, "occurrences that a word needs")})
 
 
 def sentences(path: Path) -> Iterator[list[str]]:
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as folder:
         write_text(folder / "vectors.txt", (
             f"{word} {' '.join(f'{number:.6g}' for number in found[word])}" for word in found.index_to_key
-        ))  # fmt: skip
+        ))
         about = {"texts": [[path.name, sha256(path)] for path in args.texts], "size": args.size, **settings}
         write_json(folder / "vectors.json", {**about, "words": len(found)})
     print(f"{sum(map(len, text))} words of text: vectors of {len(found)} words")

@@ -45,7 +45,7 @@ LONGEST_LINE = 4192  # bytes that SentencePiece learns from
 _COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")
 _CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
 _ESCAPES = {"&bar;": "|", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&lt;": "<", "&gt;": ">", "&quot;": '"',
-            "&apos;": "'", "&amp;": "&"}  # fmt: skip
+            "&apos;": "'", "&amp;": "&"}
 _ESCAPE = re.compile("|".join(_ESCAPES))
 # "&amp;" alone is no proof: it is what remains of HTML in text that no tokeniser has seen
 MOSES_ESCAPE = re.compile("|".join(escape for escape in _ESCAPES if escape != "&amp;"))
@@ -298,8 +298,8 @@ def cut_characters(line: str) -> str:
 LOAD: dict[str, Callable[[str | os.PathLike], Callable[[str], str]]] = {
     "bpe": load_bpe, "sentencepiece": load_sentencepiece, "sentencepiece-bpe": load_sentencepiece, "words": load_words,
     "mixed": load_mixed, "characters": lambda _: cut_characters,
-}  # fmt: skip
+}
 UNDO: dict[str, Callable[[str], str]] = {
     "bpe": undo_bpe, "sentencepiece": undo_sentencepiece, "sentencepiece-bpe": undo_sentencepiece,
     "mixed": undo_mixed, "characters": undo_sentencepiece,
-}  # fmt: skip
+}

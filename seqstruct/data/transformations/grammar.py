@@ -43,7 +43,7 @@ WORD_CLASSES = {
         ("noun", NOUNS), ("auxiliary", AUXILIARIES), ("past", PAST), ("verb", PAST_OF), ("determiner", DETERMINERS),
         ("preposition", PREPOSITIONS), ("relative", RELATIVES), ("end", (STOP, "?")),
     ) for word in words
-}  # fmt: skip
+}
 
 Rules = dict[str, tuple[list[list[str]], list[float]]]  # the right-hand sides of a symbol, and their weights
 
@@ -63,7 +63,7 @@ def _rules(auxiliaries: bool) -> Rules:
             f"VP_{n}": [(1, f"I_{n}"), (1, f"T_{n} NP")],
             f"RC_{n}": [(2, f"Rel I_{n}"), (2, f"Rel T_{n} Det N"),
                         *((1, f"Rel Det N_{m} T_{m}") for m in NUMBERS)],
-        }  # fmt: skip
+        }
         if auxiliaries:
             found[f"Aux_{n}"] = [(1, word) for word, number in AUXILIARIES.items() if number == n]
         for symbol, verbs in (("I", INTRANSITIVE), ("T", TRANSITIVE)):
@@ -164,4 +164,4 @@ TRANSFORMATIONS: Mapping[str, Transformation] = {
         "past", "present", _rules(False), lambda sentence: [PAST_OF.get(word, word) for word in sentence.words],
         lambda sentence: [*sentence.words, STOP], agree_recent,
     ),
-}  # fmt: skip
+}

@@ -172,7 +172,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         "--train": (5000, "formulas of each depth"), "--valid": (200, "likewise"), "--test": (200, "likewise"),
         "--expressions": (4, "most in one pair of parentheses"), "--seed": (1, "of training and validation"),
         "--test-seed": (0, "of the test set, the same for all --seed"),
-    })  # fmt: skip
+    })
     depths = {"--depths": ((2, 4), "in training and validation"), "--test-depths": ((2, 6), "of the test set")}
     add_intervals(parser, depths)
     parser.add_argument("--nesting", type=float, default=0.2, metavar="P", help="probability that an expression is a "

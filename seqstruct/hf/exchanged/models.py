@@ -140,7 +140,7 @@ class ExchangedDecoder(ExchangedModel):
             input_ids=input_ids, position_ids=position_ids, past_key_values=cache, inputs_embeds=inputs_embeds,
             labels=labels, use_cache=cache is not None, logits_to_keep=logits_to_keep, padding_mask=padding_mask,
             **options,
-        )  # fmt: skip
+        )
         if cache is not None:
             cache.advance(torch.arange(given.size(1), device=given.device).expand(given.shape[:2]), padding_mask)
         return output
@@ -219,7 +219,7 @@ class ExchangedBertForMaskedLM(ExchangedModel, BertForMaskedLM):
         return super().forward(
             input_ids=input_ids, token_type_ids=token_type_ids, position_ids=position_ids, inputs_embeds=inputs_embeds,
             labels=labels, padding_mask=_padding(attention_mask, given, options, self.config), **options,
-        )  # fmt: skip
+        )
 
 
 def check_exchange(mechanism: type[Attention], config: Any, shape: Shape) -> None:

@@ -86,7 +86,7 @@ def falling(updates: int, warmup: int = 0) -> Callable[[int], float]:
 def transfer(
     model: PreTrainedModel, exchanged: Any, batches: Iterable[Mapping[str, Tensor]], rate: float = 1e-3,
     schedule: Callable[[int], float] = lambda done: 1.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fit each exchanged layer to what softmax gives for the same inputs, in the old model; other layers stay.
 
     batches: arguments of the models, one update each by Adam; where attention_mask is 0 nothing is fitted.  Only the
@@ -122,7 +122,7 @@ def transfer(
 def tune(
     model: PreTrainedModel, batches: Iterable[Mapping[str, Tensor]], rate: float = 3e-4,
     schedule: Callable[[int], float] = lambda done: 1.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Train all parameters by the model's own loss, one update of AdamW a batch, which has labels; the losses.
 
     schedule: as for `transfer`.

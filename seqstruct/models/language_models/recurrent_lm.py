@@ -129,7 +129,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
         rnn = stack_of(
             cell, cfg.decoder_layers, size, size, output_gate=gate, variational_dropout=cfg.variational_dropout,
             input_deviation=size**-0.5 if cfg.unit_vectors else 1.0,
-        )  # fmt: skip
+        )
         return cls(RecurrentLMDecoder(task.target_dictionary, rnn, size, cfg.dropout))
 
 

@@ -40,7 +40,7 @@ from seqstruct.ops.trees import (
 INTERMEDIATE = ("none", "tree", "graph")
 SIZES = (  # options of 1 or more
     "word_dim", "lstm_size", "lstm_layers", "mlp_size", "role_dim", "classifier_lstm_size", "classifier_mlp_size",
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -106,7 +106,7 @@ class JointParser(BaseFairseqModel):
     def __init__(
         self, cfg: JointParserConfig, *, kinds: Dict[str, str], labels: Dict[str, int],
         deterministic: Dict[str, Tensor], entries: tuple, padding: int,
-    ):  # fmt: skip
+    ):
         super().__init__()
         self.kinds = dict(kinds)
         self.intermediate = str(cfg.intermediate)
@@ -136,7 +136,7 @@ class JointParser(BaseFairseqModel):
             self.graph_scorers[name] = nn.ModuleDict({
                 "heads": WordScorer(size, cfg.mlp_size), "arcs": PairScorer(size, cfg.mlp_size),
                 "labels": PairScorer(size, cfg.mlp_size, labels[name]),
-            })  # fmt: skip
+            })
             self.register_buffer(f"deterministic_{name}", deterministic[name], persistent=False)
             if cfg.prune_below:
                 self.pruner_encoders[name] = encoder(cfg.mlp_size, 1)
@@ -173,7 +173,7 @@ class JointParser(BaseFairseqModel):
             cfg, kinds=task.kinds, labels={name: len(entries) for name, entries in task.labels.items()},
             deterministic=task.deterministic, entries=tuple(len(d) for d in task.dictionaries),
             padding=task.dictionaries.words.pad(),
-        )  # fmt: skip
+        )
 
     def take_parsers(self, state: Dict[str, Tensor], name: str) -> None:
         """Copy the parsers of another joint_parser's state; the classifier stays as it is.  name: of the state.
@@ -244,7 +244,7 @@ class JointParser(BaseFairseqModel):
 
         def decode(scores: Tensor) -> Tensor:
             chosen = best_graph(graphs.heads.detach(), graphs.arcs.detach(), graphs.labels.detach(), graphs.possible,
-                                deterministic)  # fmt: skip
+                                deterministic)
             _, _, labeled = graph_parts(chosen, graphs.labels.size(-1))
             labeled = labeled[..., 1:]
             return torch.cat([labeled.sum(-1, keepdim=True), labeled], -1)
@@ -288,7 +288,7 @@ class Classifier(nn.Module):
         self.output = nn.Sequential(
             Dropout(cfg.classifier_dropout), nn.Linear(size, cfg.classifier_mlp_size), nn.ReLU(),
             nn.Linear(cfg.classifier_mlp_size, classes),
-        )  # fmt: skip
+        )
 
     def forward(
         self, tokens: Tensor, padding_mask: Tensor, arcs: Optional[Tensor] = None, labels: Optional[Tensor] = None

@@ -131,10 +131,10 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         if cfg.encoder == "gated_convolution":
             if cfg.reverse_source or str(cfg.encoder_directions) != "forward":
                 raise ValueError("--encoder gated_convolution: expected no --reverse-source and no --encoder-directions"
-                                 ", it reads a sentence as a tree")  # fmt: skip
+                                 ", it reads a sentence as a tree")
             if cfg.encoder_layers not in (1, RecurrentTranslationConfig.encoder_layers):
                 raise ValueError("--encoder gated_convolution: expected no --encoder-layers, it has none, got "
-                                 f"{cfg.encoder_layers}")  # fmt: skip
+                                 f"{cfg.encoder_layers}")
             return GatedConvolutionEncoder(dictionary, **common)
         return RecurrentEncoder(
             dictionary,

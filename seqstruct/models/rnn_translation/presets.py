@@ -12,12 +12,12 @@ CHO = dict(
     cell="gru", embed_dim=100, hidden_size=1000, encoder_layers=1, decoder_layers=1, cross_attention="none",
     source_summary=True, initial_state="projected", output="maxout", maxout_size=500, dropout=0.0,
     initialization="orthogonal", initialization_bound=0.01,
-)  # fmt: skip
+)
 # Luong et al. 2015, sec. 4.1: 4 layers of size 1000, reversed source, input feeding, dropout 0.2, U(-0.1, 0.1)
 LUONG = dict(
     cell="lstm", embed_dim=1000, hidden_size=1000, encoder_layers=4, decoder_layers=4, reverse_source=True,
     input_feeding=True, dropout=0.2, initialization_bound=0.1,
-)  # fmt: skip
+)
 
 # The output matrix is not factored.
 preset("rnn_translation", "rnn_encoder_decoder",

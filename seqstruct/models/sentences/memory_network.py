@@ -54,12 +54,12 @@ class MemoryNetworkConfig(FairseqDataclass):
     query_update: ChoiceEnum(QUERY_UPDATES) = flag(
         "linear", "the CRFs' next query: linear (a learned map of the last one) or facts (the facts, weighted by "
                   "their products with the last one); MemN2N has its own"
-    )  # fmt: skip
+    )
     no_temporal_encoding: bool = flag(False, "facts have no embedding of their age: stories are sets")
     end_potentials: bool = flag(
         False, "the binary CRF's first and last fact have their products with the query as potentials, besides those "
                "in the pairs"
-    )  # fmt: skip
+    )
     steps: int = flag(2, "K, the facts that are chosen one after the other; 1 or more")
     embed_dim: int = flag(20, "size of words and facts, 1 or more")
     linear_start: int = flag(20, "epochs of MemN2N without its softmax, 0 or more; the CRFs have none")

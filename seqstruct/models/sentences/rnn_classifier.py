@@ -60,7 +60,7 @@ class RNNClassifier(BaseFairseqModel):
         self.rnn = stack_of(
             str(cfg.cell), cfg.layers, size, cfg.hidden_size, output_gate=False,
             dropout=cfg.vertical_dropout, variational_dropout=cfg.recurrent_dropout, forget_bias=cfg.forget_bias,
-        )  # fmt: skip
+        )
         self.hidden_layer = nn.Linear(cfg.hidden_size, cfg.hidden_size)
         self.output_layer = nn.Linear(cfg.hidden_size, labels)
 

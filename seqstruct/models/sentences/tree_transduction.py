@@ -89,7 +89,7 @@ class TreeDecoder(RecurrentDecoder):
             dictionary, embed_dim=hidden_size, cell="lstm", hidden_size=hidden_size, layers=1, memory_size=memory_size,
             summary_size=0, state_size=0, attention=None, initial_state="zero", dropout=dropout,
             max_positions=max_positions,
-        )  # fmt: skip
+        )
         self.attention = BilinearAttention(Shape.of(Site.CROSS, hidden_size, memory_dim=memory_size))
         self.output = AttentionalOutput(hidden_size, memory_size)
 

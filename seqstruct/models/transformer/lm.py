@@ -98,17 +98,17 @@ def _check(cfg: Any) -> None:
 STACK_ATTENTION = dict(
     decoder_layers=5, dropout=0.1, attention_dropout=0.1, activation_dropout=0.1, interleaved_positions=True,
     initialization="uniform",
-)  # fmt: skip
+)
 # Baevski & Auli's (2019) adaptive input and softmax, tied
 WIKITEXT103 = dict(
     decoder_ffn_embed_dim=lambda cfg: 4 * cfg.decoder_embed_dim, adaptive_input=True,
     adaptive_input_cutoff="20000,60000", adaptive_softmax_cutoff="20000,60000", tie_adaptive_weights=True,
-)  # fmt: skip
+)
 # what tables A.2 and B.1 leave to Baevski & Auli (2019): fairseq's transformer_lm_baevski_wiki103
 BAEVSKI_AULI = WIKITEXT103 | dict(
     decoder_embed_dim=1024, decoder_attention_heads=8, dropout=0.3, attention_dropout=0.1, activation_dropout=0.1,
     adaptive_softmax_dropout=0.2, tie_adaptive_proj=True, no_decoder_final_norm=True,
-)  # fmt: skip
+)
 
 preset("structured_transformer_lm", "structured_transformer_lm_cfl",
        "Stack Attention, appendix D: 5 layers of size 32 (28 with a nondeterministic stack), 4 heads, dropout 0.1.",

@@ -256,7 +256,7 @@ def _on_string(
         arcs = arcs[..., symbols, :, :]
     elif padding_mask is not None and padding_mask.dim() == 2:
         initial, final, epsilon, arcs = (x.unsqueeze(dim) for x, dim in (
-            (initial, -2), (final, -2), (epsilon, -3), (arcs, -4)))  # fmt: skip
+            (initial, -2), (final, -2), (epsilon, -3), (arcs, -4)))
         arcs = arcs.expand(*arcs.shape[:-4], len(padding_mask), *arcs.shape[-3:])
     if padding_mask is not None:
         batch = symbols.size(0) if symbols is not None else padding_mask.size(0)

@@ -68,7 +68,7 @@ def build(folder: Path = FOLDER) -> Path:
                     objects.append(f"{beside}/{source.stem}-{level}.o")
                     defined = [f"-DLEVEL={level}", *(["-DLEVELS"] if x86 else [])]
                     commands.append([*compiler, *options, *defined, f"-I{torch / 'include'}", "-c", str(source),
-                                     "-o", objects[-1]])  # fmt: skip
+                                     "-o", objects[-1]])
         list(pool.map(_run, commands))
         result = Path(beside, path.name)
         _run([*compiler, "-shared", *objects, f"-L{torch / 'lib'}", "-ltorch_cpu", "-o", str(result)])

@@ -48,7 +48,7 @@ def _backward(ctx: Any, d_output: Tensor | None, d_end: Tensor | None, _: None) 
 def _fake_backward(
     d_output: Any, d_end: Any, query: Tensor, key: Tensor, value: Tensor, log_decay: Tensor | None,
     beta: Tensor | None, memory: Tensor, *rest: Any,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     given = query, key, value, log_decay, beta, memory
     return tuple(value.new_empty((0,) if x is None else x.shape) for x in given)
 

@@ -128,7 +128,7 @@ def _fake(memory: Tensor, count: Tensor, query: Tensor, scales: Tensor, key: Ten
 def _log_linear_after(
     memory: Tensor, count: Tensor, query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor,
     real: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:
     state, readings = Buckets(memory, count), [value[:, :, :0]]
     for start in range(0, query.size(2), CHUNK):
         now = slice(start, start + CHUNK)

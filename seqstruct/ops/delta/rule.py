@@ -35,7 +35,7 @@ from seqstruct.ops.opaque import opaque
 def _fake_rule(
     query: Tensor, key: Tensor, value: Tensor, log_decay: object = None, beta: object = None, memory: object = None,
     steps: int = 1,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     return value.new_empty(*query.shape[:3], value.size(3)), _fake_memory(None, key, value)
 
 

@@ -56,7 +56,7 @@ def _pass(
     memory, key, value, taken, whole, before, written, last, n,
     R: tl.constexpr, K: tl.constexpr, V: tl.constexpr, TAKEN: tl.constexpr, DECAYED: tl.constexpr,
     BR: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     g = tl.program_id(0).to(tl.int64)
     channels, rows = tl.arange(0, BK), tl.arange(0, BR)
     width = tl.program_id(1) * BV + tl.arange(0, BV)
@@ -81,7 +81,7 @@ def _pass_back(
     key, taken, whole, d_before, d_written, d_last, after, d_value, d_memory, n,
     R: tl.constexpr, K: tl.constexpr, V: tl.constexpr, TAKEN: tl.constexpr, DECAYED: tl.constexpr,
     BR: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     """after: adjoints of the memories after each chunk, as wide as `before`."""
     g = tl.program_id(0).to(tl.int64)
     channels, rows = tl.arange(0, BK), tl.arange(0, BR)
@@ -116,7 +116,7 @@ class _PassOn(torch.autograd.Function):
             "R": rows, "K": channels, "V": size, "TAKEN": taken is not None,
             "DECAYED": 0 if whole is None else whole.size(3), "BR": power(rows), "BK": power(channels),
             "BV": power(size, VALUES), "PRECISION": precision(value), "num_warps": 8 if channels > 128 else 4,
-        }  # fmt: skip
+        }
         before, last = memory.new_empty(*heads, n, channels, size), torch.empty_like(memory)
         written = value if taken is None else torch.empty_like(value)
         _pass[heads.numel(), triton.cdiv(size, ctx.sizes["BV"])](
@@ -146,7 +146,7 @@ class _PassOn(torch.autograd.Function):
 @triton.jit
 def _products(
     x, y, log_decay, result, R: tl.constexpr, K: tl.constexpr, BR: tl.constexpr, BK: tl.constexpr,
-):  # fmt: skip
+):
     first, rows, columns = tl.program_id(0).to(tl.int64) * R, tl.arange(0, BR), tl.arange(0, BK)
     entering, held = _part(y, first, rows, columns, R, K), tl.zeros((BR, BK), tl.float32)
     for t in range(0, R):
@@ -161,7 +161,7 @@ def _products(
 def _sums(
     weights, y, log_decay, result, R: tl.constexpr, K: tl.constexpr, BR: tl.constexpr, BK: tl.constexpr,
     BACK: tl.constexpr,
-):  # fmt: skip
+):
     first, rows, columns = tl.program_id(0).to(tl.int64) * R, tl.arange(0, BR), tl.arange(0, BK)
     entering, held = _part(y, first, rows, columns, R, K), tl.zeros((BR, BK), tl.float32)
     for i in range(0, R):
@@ -185,5 +185,5 @@ def _by_chunk(kernel: Any, left: Tensor, y: Tensor, log_decay: Tensor, result: T
     kernel[y.shape[:-2].numel(),](
         left.contiguous(), y.contiguous(), log_decay.contiguous(), result, **sizes, **options,
         num_warps=8 if channels > 128 else 4,
-    )  # fmt: skip
+    )
     return result

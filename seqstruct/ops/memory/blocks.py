@@ -55,7 +55,7 @@ def from_blocks(x: Tensor, place: Layout) -> Tensor:
 def block_sparse_attention(
     query: Tensor, key: Tensor, value: Tensor, real: Tensor, neighbours: Tensor, whole: int = 0,
     most: int = 0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """B H J P D: the queries of block i attend to the tokens of the blocks j with neighbours[b, i, j].
 
     query, key, value: B H J P D; real: B J P bool; neighbours: B J J bool; whole: the first so many blocks attend to

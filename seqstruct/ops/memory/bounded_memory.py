@@ -190,7 +190,7 @@ def in_decaying_slots(
     output, memory = gated_slots(
         query * size**-0.5, key, value, entering.to(dtype), log_decay, torch.cat([state.key, state.value], 3),
         None if empty_slots else ~written[:, :, 1:],
-    )  # fmt: skip
+    )
     log_total = totals[:, :, -1].to(dtype) if means else torch.where(written[:, :, -1], 0.0, first[:, :, 0]).to(dtype)
     return output, BoundedMemory(*memory.split([size, value.size(3)], 3), log_total)
 
@@ -205,7 +205,7 @@ def _fake_chunks(query: Tensor, key: Tensor, value: Tensor, control: Tensor, *ot
 def _in_chunks(
     query: Tensor, key: Tensor, value: Tensor, control: Tensor, key_memory: Tensor, value_memory: Tensor, total: Tensor,
     level: Tensor, means: bool, empty: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     return _CausalBoundedMemory.apply(query, key, value, control, key_memory, value_memory, total, level, means, empty)
 
 

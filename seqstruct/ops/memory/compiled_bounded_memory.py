@@ -17,7 +17,7 @@ SPAN = 256  # steps between two memories that are stored; as in the source
 def compiled_bounded_memory(
     query: Tensor, key: Tensor, value: Tensor, control: Tensor, key_memory: Tensor, value_memory: Tensor, total: Tensor,
     level: Tensor, means: bool, empty: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """As `_CausalBoundedMemory`, of which it takes the arguments.
 
     O(T (D + E + N) + T/SPAN N (D + E)) memory with the backward pass.
@@ -32,7 +32,7 @@ def compiled_bounded_memory(
 def _fake(
     query: Tensor, key: Tensor, value: Tensor, control: Tensor, state: Tensor, level: Tensor, means: bool, empty: bool,
     recorded: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     stored = -(-query.size(1) // SPAN) if recorded else 0
     kept = (x.new_empty(x.size(0), stored, x.size(1)) for x in (state, level))
     return *(x.new_empty(x.shape) for x in (value, state, level)), *kept
@@ -57,7 +57,7 @@ def _backward(ctx: Any, d_output: Tensor | None, d_state: Tensor | None, *_: Non
 def _fake_backward(
     query: Tensor, key: Tensor, value: Tensor, control: Tensor, states: Tensor, levels: Tensor,
     d_output: Tensor | None, d_state: Tensor | None, means: bool, empty: bool, controlled: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     d_control = control.new_empty(control.shape if controlled else (0,))
     return *(x.new_empty(x.shape) for x in (query, key, value)), d_control, states.new_empty(states.shape[::2])
 
@@ -74,7 +74,7 @@ STEP = Operator("bounded_memory_step", _fake_step)
 def write_and_read(
     memory: tuple[Tensor, ...], order: Tensor | None, query: Tensor, key: Tensor, value: Tensor, control: Tensor,
     means: bool, empty: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """Write key B H 1 D and value B H 1 E by control B H 1 N into rows `order` of a memory, then read for one query.
 
     memory: keys B H N D, values B H N E and log-totals B H N.  order: B integers, or None for all rows, in place.

@@ -17,7 +17,7 @@ SPAN = 256  # steps between two memories that are stored; as in the source
 def compiled_linear_attention(
     query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, weight: Tensor | None,
     log_decay: Tensor | None, features: Any, floor: float, *parameters: Tensor,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """As `_CausalLinearAttention`, of which it takes the arguments.
 
     O(T (N + E) + T/SPAN N E) memory with the backward pass.
@@ -35,7 +35,7 @@ def _fake(query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tens
         value.new_empty(value.shape), value.new_empty(groups, steps), memory.new_empty(memory.shape),
         total.new_empty(total.shape), memory.new_empty(groups, stored, *memory.shape[1:]),
         total.new_empty(groups, stored, total.size(1)),
-    )  # fmt: skip
+    )
 
 
 def _setup(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
@@ -81,7 +81,7 @@ def _fake_backward(
     bias: Tensor | None, memories: Tensor, totals: Tensor, output: Tensor, denominator: Tensor,
     d_output: Tensor | None, d_end: Tensor | None, d_sum_end: Tensor | None, kind: int, normed: bool, floor: float,
     weighted: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     d_weight = denominator.new_empty(denominator.shape if weighted else (0,))
     d_parameters = (query.new_empty((0,) if x is None else x.shape) for x in (rows, bias))
     ends = (x.new_empty(x.size(0), *x.shape[2:]) for x in (memories, totals))

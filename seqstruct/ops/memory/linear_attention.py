@@ -245,11 +245,11 @@ def _causal_linear_attention(*inputs: Any) -> tuple[Tensor, ...]:
     lambda query, key, value, memory, total, *_: (
         value.new_empty(value.shape), value.new_empty(value.shape[:2]), *(x.new_empty(x.shape) for x in (memory, total))
     )
-)  # fmt: skip
+)
 def _in_chunks(
     query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, weight: Tensor | None,
     log_decay: Tensor | None, kind: int, normed: bool, floor: float, rows: Tensor | None, bias: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     features, parameters = chunked_map(kind, normed), [x for x in (rows, bias) if x is not None]
     return _CausalLinearAttention.apply(
         query, key, value, memory, total, weight, log_decay, features, floor, *parameters

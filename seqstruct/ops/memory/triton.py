@@ -27,7 +27,7 @@ QUARTER = tl.constexpr(math.pi / 2)  # what a sine is behind the cosine
 def triton_linear_attention(
     query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, weight: Tensor | None,
     log_decay: Tensor | None, features: Any, floor: float, *parameters: Tensor,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """As `_CausalLinearAttention`, of which it takes the arguments; query, key and value may be bfloat16.
 
     O(T (N + E) + T/C N E) memory with the backward pass.
@@ -104,7 +104,7 @@ def _memories(
     N: tl.constexpr, M: tl.constexpr, E: tl.constexpr, KIND: tl.constexpr, WEIGHTED: tl.constexpr,
     DECAYED: tl.constexpr, BACK: tl.constexpr, C: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr,
     PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     """Memories before each chunk and after all, G chunks+1 N E, with their totals; x: keys, y: values.
 
     BACK: adjoints of the memories after each chunk, from the last back, and last that of the first memory; x: queries,
@@ -151,7 +151,7 @@ def _read(
     N: tl.constexpr, M: tl.constexpr, E: tl.constexpr, KIND: tl.constexpr, WEIGHTED: tl.constexpr,
     DECAYED: tl.constexpr, FLOORED: tl.constexpr, TINY: tl.constexpr, C: tl.constexpr, BN: tl.constexpr,
     BE: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     """Output and denominator of one chunk."""
     g = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
@@ -191,7 +191,7 @@ def _keys_back(
     d_weight, T, chunks,
     N: tl.constexpr, M: tl.constexpr, E: tl.constexpr, KIND: tl.constexpr, WEIGHTED: tl.constexpr,
     DECAYED: tl.constexpr, C: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     """Gradients of what queries and keys are made of, one number a feature, and of the keys' weights (G N/BN T)."""
     g = tl.program_id(0).to(tl.int64)
     chunk, part = tl.program_id(1), tl.program_id(2)
@@ -236,7 +236,7 @@ def _values_back(
     query, key, weight, decay, d_memories, d_above, d_value, T, chunks,
     N: tl.constexpr, M: tl.constexpr, E: tl.constexpr, KIND: tl.constexpr, WEIGHTED: tl.constexpr,
     DECAYED: tl.constexpr, C: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     """Gradients of the values."""
     g = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
@@ -266,7 +266,7 @@ class _Attend(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, weight: Tensor | None,
         log_decay: Tensor | None, kind: int, floor: float,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
+    ) -> tuple[Tensor, ...]:
         query, key, value, memory, total = (x.contiguous() for x in (query, key, value, memory, total))
         weight, log_decay = (None if x is None else x.contiguous() for x in (weight, log_decay))
         (groups, length, width), (features, size) = query.shape, memory.shape[1:]
@@ -274,7 +274,7 @@ class _Attend(torch.autograd.Function):
         sizes = {
             "N": features, "M": width, "E": size, "KIND": kind, "WEIGHTED": weight is not None,
             "DECAYED": log_decay is not None, "C": CHUNK, "PRECISION": mode,
-        }  # fmt: skip
+        }
         chunks = triton.cdiv(length, CHUNK)
         memories = memory.new_empty(groups, chunks + 1, features, size)
         totals = memory.new_empty(groups, chunks + 1, features)
@@ -283,12 +283,12 @@ class _Attend(torch.autograd.Function):
         _memories[grid](
             key, value, None, weight, log_decay, memory, total, memories, totals, length, chunks, BACK=False,
             **sizes, **small,
-        )  # fmt: skip
+        )
         output, denominator = memory.new_empty(value.shape), memory.new_empty(groups, length)
         _read[groups, chunks, triton.cdiv(size, wide["BE"])](
             query, key, value, weight, log_decay, memories, totals, output, denominator, floor, length, chunks,
             FLOORED=floor > 0, TINY=LEAST, **sizes, **wide,
-        )  # fmt: skip
+        )
         ctx.sizes, ctx.floor, ctx.chunks = sizes, floor, chunks
         ctx.save_for_backward(query, key, value, weight, log_decay, output, denominator, memories, totals)
         ctx.mark_non_differentiable(denominator)
@@ -311,14 +311,14 @@ class _Attend(torch.autograd.Function):
         _memories[grid](
             query, d_above, d_below, None, log_decay, d_memory.contiguous(), d_total.contiguous(), d_memories,
             d_totals, length, chunks, BACK=True, **sizes | {"WEIGHTED": False}, **small,
-        )  # fmt: skip
+        )
         d_query, d_key = (x.new_empty(groups, length, features) for x in (query, key))
         parts = triton.cdiv(features, wide["BN"])
         d_weight = memories.new_empty(groups, parts, length)
         _keys_back[groups, chunks, parts](
             query, key, value, weight, log_decay, memories, totals, d_memories, d_totals, d_above, d_below, d_query,
             d_key, d_weight, length, chunks, **sizes, **wide,
-        )  # fmt: skip
+        )
         d_value = torch.empty_like(value)
         _values_back[groups, chunks, triton.cdiv(size, wide["BE"])](
             query, key, weight, log_decay, d_memories, d_above, d_value, length, chunks, **sizes, **wide
@@ -332,7 +332,7 @@ class _Attend(torch.autograd.Function):
         if log_decay is not None:
             ends = ((memories[:, 0], d_first), (totals[:, 0], d_first_total)), (
                 (memories[:, chunks], d_memory), (totals[:, chunks], d_total)
-            )  # fmt: skip
+            )
             edges = (sum((x * dx).flatten(1).sum(1) for x, dx in pairs) for pairs in ends)
             d_keys = d_weight if weight is None else d_weight * weight
             d_decay = decay_gradient(*edges, d_keys, d_output, output, denominator, floor)

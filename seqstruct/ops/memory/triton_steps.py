@@ -21,7 +21,7 @@ PART = 32  # BN at most
 def step_linear(
     memory: Tensor, total: Tensor, order: Tensor | None, query: Tensor, key: Tensor, value: Tensor,
     weight: Tensor | None, log_decay: Tensor | None, features: Any, floor: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Arguments and results as those of `compiled_linear_attention.write_and_read`."""
     kind, scale = (0, 1.0) if features is None else (features.kind, features.scale)
     if isinstance(features, ProjectedMap):
@@ -37,14 +37,14 @@ def step_linear(
         *ends, output, denominator, scale, floor, H,
         N=N, M=M, E=E, KIND=kind, WEIGHTED=weight is not None, DECAYED=log_decay is not None, FLOORED=floor > 0,
         TINY=LEAST, ORDERED=order is not None, BN=power(N, PART), BE=power(E),
-    )  # fmt: skip
+    )
     return output, denominator, *ends
 
 
 def step_bounded(
     memory: tuple[Tensor, ...], order: Tensor | None, query: Tensor, key: Tensor, value: Tensor, control: Tensor,
     means: bool, empty: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     """Arguments and results as those of `compiled_bounded_memory.write_and_read`."""
     (B, H, _, D), N, E = query.shape, control.size(3), value.size(3)
     old, ends, order = places(memory, order)
@@ -54,7 +54,7 @@ def step_bounded(
         *(ends if order is None else old), order, *given, *ends, output, D**-0.5, H,
         N=N, D=D, E=E, MEANS=means, EMPTY=empty, ORDERED=order is not None, BN=power(N, PART), BD=power(D),
         BE=power(E),
-    )  # fmt: skip
+    )
     return output, *ends
 
 
@@ -74,7 +74,7 @@ def _linear(
     N: tl.constexpr, M: tl.constexpr, E: tl.constexpr, KIND: tl.constexpr, WEIGHTED: tl.constexpr,
     DECAYED: tl.constexpr, FLOORED: tl.constexpr, TINY: tl.constexpr, ORDERED: tl.constexpr, BN: tl.constexpr,
     BE: tl.constexpr,
-):  # fmt: skip
+):
     g, old, width, first = tl.program_id(0).to(tl.int64), _source(order, H, ORDERED), tl.arange(0, BE), tl.arange(0, 1)
     v = tl.load(value + g * E + width, width < E, 0.0).to(tl.float32)
     read, below = tl.zeros((BE,), tl.float32), tl.zeros((1,), tl.float32)
@@ -108,7 +108,7 @@ def _bounded(
     keys, values, totals, order, query, key, value, control, new_keys, new_values, new_totals, output, scale, H,
     N: tl.constexpr, D: tl.constexpr, E: tl.constexpr, MEANS: tl.constexpr, EMPTY: tl.constexpr,
     ORDERED: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-):  # fmt: skip
+):
     g, old = tl.program_id(0).to(tl.int64), _source(order, H, ORDERED)
     channels, width = tl.arange(0, BD), tl.arange(0, BE)
     q = tl.load(query + g * D + channels, channels < D, 0.0).to(tl.float32)

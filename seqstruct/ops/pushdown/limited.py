@@ -118,7 +118,7 @@ def _fake_steps(
 def _limited_steps(
     inner: Tensor, before: Tensor, vectors: Tensor, logits: Tensor, pushed: Tensor, padding_mask: Tensor | None,
     states: int, symbols: int, window: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     state, readings = LimitedState(inner, before, vectors), []
     for t, step in enumerate(zip(logits.unbind(1), pushed.unbind(1), strict=True)):
         after = limited_step(state, *step, states=states, symbols=symbols, window=window)

@@ -147,7 +147,7 @@ def _fake_steps(table: Tensor, total: Tensor, reading: Tensor, history: Tensor, 
 def _steps(
     table: Tensor, total: Tensor, reading: Tensor, history: Tensor, bottom: Tensor, scaled: Tensor, length: Tensor,
     limit: Tensor, logits: Tensor, pushed: Tensor, states: int, symbols: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Readings and table, total, reading, history, scaled and length after steps for which the state has room.
 
     Raises ValueError if there is no room left.
@@ -172,7 +172,7 @@ def pushdown_reading(state: PushdownState) -> Tensor:
 def _reading(
     table: Tensor, total: Tensor, reading: Tensor, history: Tensor, bottom: Tensor, scaled: Tensor, length: Tensor,
     limit: Tensor,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     state = PushdownState(table, total, reading, history, bottom, scaled, length, limit)
     if state.table.size(2) == 0:
         return _all_readings(state)[:, -1]

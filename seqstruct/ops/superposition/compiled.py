@@ -52,7 +52,7 @@ def _backward(ctx: Any, grad_readings: Tensor | None, grad_final: Tensor | None,
 def _fake_backward(
     actions: Tensor, stacks: Tensor, d_readings: Tensor | None, d_final: Tensor | None, size: int, height: int,
     truncated: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:
     B, T, _ = actions.shape
     shapes = (-(-size // SLICE), B, T, 3), (B, T, size), (B, height, size)
     return tuple(actions.new_empty(shape) for shape in shapes)

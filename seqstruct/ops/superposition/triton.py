@@ -26,7 +26,7 @@ def triton_forward(buffer: Tensor, weights: Tensor, pushed: Tensor, start: int, 
     _forward[B, triton.cdiv(m, block)](
         buffer, weights, pushed, readings, T, start, B, slabs, buffer.size(2), m,
         TRUNCATED=truncated, BR=power(buffer.size(2), ROWS), BM=block, num_stages=1,
-    )  # fmt: skip
+    )
     return readings
 
 
@@ -37,7 +37,7 @@ def triton_backward(adjoint: Tensor, weights: Tensor, d_readings: Tensor, start:
     _backward[B, triton.cdiv(m, block)](
         adjoint, weights, d_readings, T, start, B, adjoint.size(2), m,
         TRUNCATED=truncated, BR=power(adjoint.size(2), ROWS), BM=block, num_stages=1,
-    )  # fmt: skip
+    )
 
 
 @triton.jit
@@ -53,7 +53,7 @@ def _height(t, start, T, TRUNCATED: tl.constexpr):
 def _forward(
     buffer, weights, pushed, readings, T, start, B, slabs, rows, m,
     TRUNCATED: tl.constexpr, BR: tl.constexpr, BM: tl.constexpr,
-):  # fmt: skip
+):
     b, columns = tl.program_id(0).to(tl.int64), tl.program_id(1) * BM + tl.arange(0, BM)
     for t in range(0, T):
         push = tl.load(weights + (t * B + b) * 3)
@@ -78,7 +78,7 @@ def _forward(
 @triton.jit
 def _backward(
     adjoint, weights, d_readings, T, start, B, rows, m, TRUNCATED: tl.constexpr, BR: tl.constexpr, BM: tl.constexpr
-):  # fmt: skip
+):
     b, columns = tl.program_id(0).to(tl.int64), tl.program_id(1) * BM + tl.arange(0, BM)
     for i in range(0, T):
         t = T - 1 - i  # from step t + 1 to the stack before it

@@ -113,7 +113,7 @@ class _Tables:
                 self.left[item], self.right[item_on_right], self.halves[item], self.weight[item], self.around[item],
                 self.into_left[item], self.into_right[item_on_right], self.left[part], self.right[part_on_right],
                 self.into_left[part], self.into_right[part_on_right],
-            ))  # fmt: skip
+            ))
 
 
 class SpanSpace:

@@ -228,7 +228,7 @@ def _inside_tangent(space: TreeSpace, single_root: bool) -> None:
     for at, d_at, arc, d_arc, room, root in zip(
         charts.value_windows, tangent.value_windows, charts.arc_windows, tangent.arc_windows, space.scratch,
         tangent.of_root, strict=True,
-    ):  # fmt: skip
+    ):
         torch.mul(at.left_inner, d_at.right_inner, out=room.inner)
         room.inner.addcmul_(d_at.left_inner, at.right_inner)
         torch.sum(room.inner, 0, out=room.halves)
@@ -247,7 +247,7 @@ def _outside_tangent(space: TreeSpace, single_root: bool) -> None:
     steps = zip(
         charts.value_windows, tangent.value_windows, charts.adjoint_windows, tangent.adjoint_windows,
         charts.arc_windows, space.d_shares[1], space.through, space.scratch, tangent.to_root, strict=True,
-    )  # fmt: skip
+    )
     for at, d_at, to, d_to, arc, d_arc, through, room, root in reversed(list(steps)):
         if single_root:
             root.zero_()

@@ -114,7 +114,7 @@ def _dependency_argmax(
         arcs.masked_fill(banned, 0.0), decode, gradient=gradient, step_size=step_size,
         project=lambda point: project_dependencies(point, padding_mask),
         marginals=lambda scores: projective_marginals(scores, padding_mask, single_root=single_root),
-    )  # fmt: skip
+    )
 
 
 class _Surrogate(torch.autograd.Function):

@@ -54,7 +54,7 @@ def test_features_without_unit_norm_survive_bfloat16(site: Site, autocast: bool,
 
 
 BOTH_WAYS = [("linear", {}), *(("rfa", options) for options in ({}, {"unit_norm": False}, {"kernel": "arccos"})),
-             ("performer", {}), ("t2r", {})]  # fmt: skip
+             ("performer", {}), ("t2r", {})]
 
 
 @pytest.mark.parametrize("queries, keys", [(2, 3), (0, 3), (4, 0), (1, 2), (13, 2)])

@@ -78,7 +78,7 @@ def test_the_same_of_a_transformer(mechanism: str):
 @pytest.mark.parametrize("order", [(0, 2), (0, 1, 2), (1, 0)])
 def test_the_same_of_an_ensemble(order: tuple[int, ...]):
     models = [recurrent(5, cross_attention="luong"), recurrent(6, cross_attention="none", output="plain"),
-              transformer(4, "softmax")]  # fmt: skip
+              transformer(4, "softmax")]
     check([models[i] for i in order], attentive=len({0, 2}.intersection(order)) / len(order), beam_size=4)
 
 
@@ -110,7 +110,7 @@ def assert_same_alone(models: list[Any], sample: dict[str, Any], prefix: Tensor 
         first = None if prefix is None else prefix[row, prefix[row].ne(DICTIONARY.pad())][None]
         net_input = {"src_tokens": one, "src_lengths": torch.tensor([one.size(1)])}
         alone = BeamSearchGenerator(models, DICTIONARY, **options).generate(
-            models, {"net_input": net_input}, prefix_tokens=first)[0]  # fmt: skip
+            models, {"net_input": net_input}, prefix_tokens=first)[0]
         assert [h["tokens"].tolist() for h in hypotheses] == [h["tokens"].tolist() for h in alone]
         for mine, other in zip(hypotheses, alone, strict=True):
             torch.testing.assert_close(mine["score"], other["score"], rtol=1e-5, atol=1e-5)
@@ -125,7 +125,7 @@ def test_a_sentence_ends_by_the_length_of_its_own_source(limits: dict[str, Any],
     for search in (None, DiverseBeamSearch(DICTIONARY, 1, 0.5)):
         given = None if prefix is None else torch.tensor(prefix)
         lengths = assert_same_alone(models, batch(), given, beam_size=beam, unk_penalty=9.0, search_strategy=search,
-                                    **limits)  # fmt: skip
+                                    **limits)
         assert len(set(lengths)) > 1
 
 

@@ -23,7 +23,7 @@ def test_groups_are_compared_whatever_the_numbers_of_sentences(generator: torch.
     for numbers in ([0, 1], [57, 3]):
         search, numbers = DiverseBeamSearch(DICTIONARY, 2, 0.7), torch.tensor(numbers)
         scores = [search.step(t, lp, torch.zeros(len(lp), 4, t), None, numbers[-len(lp) :])
-                  for t, lp in enumerate(lprobs)]  # fmt: skip
+                  for t, lp in enumerate(lprobs)]
         found.append([part for step in scores for part in step])
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
@@ -34,9 +34,9 @@ def test_ngrams_do_not_come_again() -> None:
 
     def ngrams(length: int, blocked: int, **options: Any) -> list[list[tuple[int, ...]]]:
         generator = BeamSearchGenerator(models, DICTIONARY, beam_size=3, max_len_b=20, min_len=20,
-                                        no_repeat_ngram_size=blocked)  # fmt: skip
+                                        no_repeat_ngram_size=blocked)
         found = [h["tokens"].tolist() for hypotheses in generator.generate(models, batch(), **options)
-                 for h in hypotheses]  # fmt: skip
+                 for h in hypotheses]
         assert len(found) == 12
         return [list(zip(*(tokens[i:] for i in range(length)), strict=False)) for tokens in found]
 
@@ -52,7 +52,7 @@ def scored(models: list[Any], aligned: Any = False) -> list[dict[str, Any]]:
     target = torch.tensor([[5, 9, 2], [6, 2, 1], [7, 2, 1], [4, 8, 2]])
     sample["net_input"]["prev_output_tokens"] = torch.cat([torch.full((4, 1), 2), target[:, :-1]], 1)
     return [row[0] for row in SequenceScorer(DICTIONARY, compute_alignment=aligned).generate(
-        models, {**sample, "target": target})]  # fmt: skip
+        models, {**sample, "target": target})]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
@@ -71,7 +71,7 @@ def test_references_are_aligned_by_the_weights_of_decoding() -> None:
     net_input, state = batch()["net_input"], {}
     encoded = model.encoder(net_input["src_tokens"])
     weights = torch.cat([model.decoder(torch.tensor([[2, 5, 9]] * 4)[:, :t], encoded, state)[1]["attn"][0]
-                         for t in (1, 2, 3)], 1)  # fmt: skip
+                         for t in (1, 2, 3)], 1)
     words = weights[0, :2].masked_fill(net_input["src_tokens"][0] < 4, -1).argmax(1) - 2  # after the padding
     assert [word for word, _ in found[0]["alignment"]] == words.tolist()
 

@@ -77,7 +77,7 @@ def test_language_models_belong_to_a_dictionary(reversals: Path, reordered: Path
     other = binarize(reordered / "text", tmp_path / "lm", only=".de")
     task = ["--task", "language_modeling", "--tokens-per-sample", 8, "--batch-size", 20]
     fairseq("train", reversals / "lm", *task, "--arch", "structured_transformer_lm", *sizes("decoder"), "--optimizer",
-            "adam", "--max-update", 1, "--disable-validation", "--save-dir", tmp_path)  # fmt: skip
+            "adam", "--max-update", 1, "--disable-validation", "--save-dir", tmp_path)
     evaluate = [*task, "--path", tmp_path / "checkpoint_last.pt"]
     assert "Perplexity" in fairseq("eval-lm", reversals / "lm", *evaluate)
     with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):

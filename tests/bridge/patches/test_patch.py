@@ -27,7 +27,7 @@ MENDED = {
     "fairseq.models.build_model", "fairseq.models.distributed_fairseq_model.DistributedDataParallel",
     "fairseq.tasks.setup_task", "fairseq.utils.clip_grad_norm_", "fairseq.utils.load_align_dict",
     "fairseq.utils.post_process_prediction", "set_torch_seed.__init__", "sys.excepthook",
-}  # fmt: skip
+}
 
 
 def test_the_list() -> None:

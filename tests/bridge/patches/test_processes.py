@@ -30,7 +30,7 @@ def test_the_default_backend_takes_a_model(group: torch.distributed.ProcessGroup
     options = SimpleNamespace(
         tpu=False, ddp_backend="pytorch_ddp", device_id=0, broadcast_buffers=False, bucket_cap_mb=25,
         find_unused_parameters=False, gradient_as_bucket_view=False, ddp_comm_hook="none", heartbeat_timeout=-1,
-    )  # fmt: skip
+    )
     layer = nn.Linear(3, 2)
     model = DistributedFairseqModel(options, layer, group, torch.device("cpu"))
     model(torch.ones(5, 3)).sum().backward()

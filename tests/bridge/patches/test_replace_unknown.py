@@ -21,7 +21,7 @@ def generate(unknown_words: Path) -> Callable[..., str]:
     return partial(
         fairseq, "generate", unknown_words / "raw", "--dataset-impl", "raw", "--beam", 3, "--max-len-b", 6,
         "--batch-size", 7, "--unkpen", -2, "--path",
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")

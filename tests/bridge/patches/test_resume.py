@@ -14,7 +14,7 @@ TRAIN = [
     "--task", "language_modeling", "--arch", "transformer_lm", *sizes("decoder", heads=2), "--dropout", 0.3,
     "--tokens-per-sample", 8, "--batch-size", 3, "--sample-break-mode", "none", "--optimizer", "adam", "--lr", 0.05,
     "--no-epoch-checkpoints",
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def train(data: Path, folder: Path, epochs: int) -> tuple[dict, str]:
     printed = fairseq(
         "train", data, *TRAIN, "--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", 1, "--lr-shrink", 0.5,
         "--patience", 4, "--max-epoch", epochs, "--save-dir", folder, "--update-epoch-batch-itr", "True", "--seed", 3,
-    )  # fmt: skip
+    )
     return load_checkpoint(folder / "checkpoint_last.pt"), printed
 
 
@@ -70,7 +70,7 @@ def test_batches_of_the_first_epoch_are_kept(data, tmp_path, updates):
 def test_a_run_with_bleu_goes_on(reversals, tmp_path):
     options = ["--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8, "--optimizer", "adam", "--batch-size",
                20, "--no-epoch-checkpoints", "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 3}',
-               "--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric"]  # fmt: skip
+               "--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric"]
     for updates in (1, 2):
         log = fairseq("train", reversals / "bin", *options, "--max-update", updates, "--save-dir", tmp_path)
         assert " | bleu " in log

@@ -20,7 +20,7 @@ def train(folder: Path, run: Path, updates: int, *options: object) -> None:
         "--decoder-self-attention", "performer(features=6, redraw=1)", "--dropout", 0, "--optimizer", "adam",
         "--lr", 0.01, "--max-update", updates, "--save-interval-updates", 1, "--disable-validation", "--save-dir", run,
         *options,
-    )  # fmt: skip
+    )
 
 
 def read(path: Path) -> tuple[dict, dict]:
@@ -75,7 +75,7 @@ def test_the_average_generates(reversals: Path, tmp_path: Path) -> None:
     model, mean = load_checkpoint(tmp_path / "mean.pt")["model"], read(last)[1]
     assert all(torch.equal(model[name], value) for name, value in mean.items())
     found = fairseq("generate", reversals / "bin", "--path", tmp_path / "mean.pt", "--batch-size", 20, "--beam", 1,
-                    "--max-len-b", 9)  # fmt: skip
+                    "--max-len-b", 9)
     assert found.count("\nH-") == 60
 
 

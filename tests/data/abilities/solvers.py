@@ -99,4 +99,4 @@ SOLVERS = {
     "recall": recall, "copying": copying, "induction": induction, "parity": counting(2), "counting": counting(5),
     "z60": counting(60), "s3": permutations, "a5": permutations, "s5": permutations, "dyck": dyck, "undo": undo,
     "listops": listops,
-}  # fmt: skip
+}

@@ -31,7 +31,7 @@ def test_splits_have_the_sequences_asked_for(folder):
     meta = read_meta(folder)
     splits = {split: read_split(folder, split, meta) for split in SPLITS}
     assert {split: len(found) for split, found in splits.items()} == {
-        "train": 40, "valid": 11, "test": 13, "test_long": 13}  # fmt: skip
+        "train": 40, "valid": 11, "test": 13, "test_long": 13}
     for split, found in splits.items():
         for example in found:
             solved, long = SOLVERS["s3"](example.symbols), split == "test_long"
@@ -113,7 +113,7 @@ def test_the_operator_rule_has_what_its_counts_give():
     (("--task", "parity", "--lengths", "5:9", "--long-lengths", "9:12"), "--long-lengths: expected more than"),
     (("--task", "parity", "--lengths", "3:3", "--train", "9", "--valid", "20"), "brought no new sequence"),
     (("--task", "parity", "--train", "0"), "train is at least 1"),
-])  # fmt: skip
+])
 def test_requests_that_cannot_be_met_leave_nothing(words, told, tmp_path, refused, monkeypatch):
     monkeypatch.setattr("seqstruct.data.abilities.folder.MOST_DRAWS", 500)
     assert told in refused("prepare", "abilities", *words, "--out", tmp_path / "x") and list(tmp_path.iterdir()) == []

@@ -116,7 +116,7 @@ def test_words_of_brackets_have_the_probabilities_of_the_walk():
 
 def test_commands_of_a_register_have_their_probabilities():
     counts = Counter(symbol[0] for example in drawn(make("undo", {"depth": 1000}), (40, 40), 2000)
-                     for symbol in example.symbols)  # fmt: skip
+                     for symbol in example.symbols)
     assert share((counts["+"], 80000), 3 / 8) and share((counts["r"], 80000), 1 / 4)
     assert counts["u"] < 80000 / 4 and counts["~"] > 80000 / 8, "where nothing can be undone one to ignore stands"
 
@@ -141,7 +141,7 @@ def test_gaps_are_within_their_bounds():
     ("listops", {"depth": 1}, None, "--depth"), ("listops", {}, (3, 9), "--lengths"),
     ("parity", {"pairs": (1, 2)}, None, "parity has no option --pairs; it has: --modulus"),
     ("chess", {}, None, "no task is called 'chess'; there are: recall, copying"),
-])  # fmt: skip
+])
 def test_what_cannot_be_is_refused(task, options, lengths, told):
     with pytest.raises(ValueError) as error:
         make(task, options).draw(lengths or (20, 30), random.Random(1))

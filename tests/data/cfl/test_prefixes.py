@@ -54,7 +54,7 @@ def test_prefixes_of_an_expression(text):
     prefixes = truth(weights, lengths)
     for string, values in zip(strings, prefix_log_probabilities(language, strings, lengths), strict=True):
         np.testing.assert_allclose(np.exp(values), [prefixes.get(string[:k], 0.0) for k in range(len(string) + 1)],
-                                   rtol=1e-10, atol=1e-14)  # fmt: skip
+                                   rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["dyck", "padded-reversal", "hardest-cfl"])

@@ -20,7 +20,7 @@ def written(tmp_path):
     (tmp_path / "mine.cfg").write_text(RULES, encoding="utf-8")
     (tmp_path / "mine.wfsa").write_text(AUTOMATON, encoding="utf-8")
     return {"rules": ("--grammar", tmp_path / "mine.cfg"), "wfsa": ("--wfsa", tmp_path / "mine.wfsa"),
-            "regex": ("--regex", "(a|b)*c{2,}")}  # fmt: skip
+            "regex": ("--regex", "(a|b)*c{2,}")}
 
 
 @pytest.mark.parametrize("form", ["rules", "regex", "wfsa"])
@@ -68,7 +68,7 @@ def test_one_of_the_five_has_the_files_it_had(tmp_path):
         (["dick"], "no language is called 'dick'"),
         (["--regex", "ab", "--wfsa", "x"], "--wfsa: not allowed with argument --regex"),
     ],
-)  # fmt: skip
+)
 def test_wrong_options(options, message, tmp_path, refused):
     out = tmp_path / "out"
     told = refused("prepare", "cfl", *(o.replace("{out}", str(out)) for o in options), "--out", out)

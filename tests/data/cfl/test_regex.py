@@ -12,7 +12,7 @@ PATTERNS = [
     "abc", "a|b", "a*", "(a|b)*", "a+b?", "(ab)*c", "a{3}", "a{2,4}b", "(a|bc){2,}", "a{,2}b", "(a?b?c?){1,3}",
     "(a*)*", "(a*b*)*", "((a|b)(a|c)?)+", "(a|ab)(c|bc)", "a*b*", "(|a)b", "()a|b()", "a{0}b",
     "(a|b)*a(a|b){2}", "(aa|aaa)+", "(a(b(c)?)?){1,2}", r"\+a|\(", "((a{2}){1,2}|b)*c", "(a+|b+)(a+|c)", "(ab|)*(c|a)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

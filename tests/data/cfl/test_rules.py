@@ -21,7 +21,7 @@ def test_the_example_of_the_module():
         ("S", ("NP", "VP")): 0.9, ("S", ("NP", "VP", "that", "S")): 0.1, ("NP", ("the", "N")): 1.0,
         ("N", ("dog",)): 0.25, ("N", ("cat",)): 0.25, ("N", ("mouse",)): 0.5, ("VP", ("V",)): 0.5,
         ("VP", ("V", "NP")): 0.5, ("V", ("#->|[]",)): 0.8, ("V", ("sees",)): 0.2,
-    })  # fmt: skip
+    })
     assert grammar.terminals == ("that", "the", "dog", "cat", "mouse", "#->|[]", "sees")
     assert grammar.start == grammar.rules[0].left
     assert places[1] == 'line 3: S -> NP VP "that" S' and places[-1] == 'line 8: V -> "sees"'
@@ -33,7 +33,7 @@ def test_empty_right_hand_sides_and_names():
     assert [tuple(rule) for rule in grammar.rules] == [
         (start, (), 0.4), (start, (other, start), 0.2), (start, ("S",), 0.4),
         (other, (), 1 / 3), (other, ("NP-x'",), 7.0),
-    ]  # fmt: skip
+    ]
 
 
 def test_shares_are_of_all_lines_of_a_left_hand_side():
@@ -73,7 +73,7 @@ def test_shares_are_of_all_lines_of_a_left_hand_side():
         ('S -> "</s>"', "got '</s>'"),
         ('S -> "a\u00a0b"', "line 1: a terminal is a word"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_grammar_is_refused_with_its_line(text, message):
     with pytest.raises(ValueError, match=message):
         read_rules(text.splitlines())

@@ -19,7 +19,7 @@ SENTENCES = [pair for split in SETS.values() for pair in split if pair not in PR
 TESTED = {case.name: SETS["gen"][30 * i : 30 * i + 30] for i, case in enumerate(CASES)}
 EXPOSED = dict(zip(dict.fromkeys(case.word for case in CASES if case.exposed), SETS["train"][-12:], strict=True))
 NOUN_WORDS = {noun for words in NOUNS.values() for noun in words.split()} | {"hedgehog", "cockroach", "shark", "cobra",
-                                                                             "hippo"}  # fmt: skip
+                                                                             "hippo"}
 PLACES = ("on", "in", "beside")
 
 
@@ -113,7 +113,7 @@ def test_every_form_is_that_of_the_reader():
          "* lion ( x _ 3 ) ; * box ( x _ 8 ) ; give . agent ( x _ 1 , Nora ) AND give . recipient ( x _ 1 , x _ 3 ) "
          "AND give . theme ( x _ 1 , x _ 5 ) AND cake ( x _ 5 ) AND cake . nmod . on ( x _ 5 , x _ 8 )"),
     ],
-)  # fmt: skip
+)
 def test_the_reader_itself_on_forms_written_by_hand(sentence, form):
     assert Reader(sentence).form() == form
 
@@ -121,7 +121,7 @@ def test_the_reader_itself_on_forms_written_by_hand(sentence, form):
 @pytest.mark.parametrize(("word", "form"), [
     ("shark", "LAMBDA a . shark ( a )"), ("Paula", "Paula"), ("crawl", "LAMBDA a . LAMBDA e . crawl . agent ( e , a )"),
     ("touch", "LAMBDA a . LAMBDA b . LAMBDA e . touch . agent ( e , b ) AND touch . theme ( e , a )"),
-])  # fmt: skip
+])
 def test_words_by_themselves(word, form):
     assert dict(PRIMITIVES)[word] == form and len(PRIMITIVES) == len(dict(PRIMITIVES)) == 143
     assert set(PRIMITIVES) < set(SETS["train"])
@@ -135,12 +135,12 @@ def shown(pair, word):
     if LEMMAS.get(word):
         return " ".join(role for _, role, verb, _ in relations if int(verb) == place)
     ((role, verb),) = {(r, v) for _, r, v, other in relations if other in (str(place), word)} - {
-        (r, v) for _, r, v, _ in relations for _, s, w, other in relations if s == "xcomp" and other == v}  # fmt: skip
+        (r, v) for _, r, v, _ in relations for _, s, w, other in relations if s == "xcomp" and other == v}
     return f"{role} of {' '.join(r for _, r, v, _ in relations if v == verb)}"
 
 
 AGENT = {"agent of agent", "agent of agent theme", "agent of agent xcomp", "agent of agent theme recipient",
-         "agent of agent recipient theme"}  # fmt: skip
+         "agent of agent recipient theme"}
 THEME = {"theme of agent theme", "theme of agent theme recipient", "theme of agent recipient theme"}
 KINDS = {
     "subj_to_obj_common": (AGENT, THEME), "subj_to_obj_proper": (AGENT, THEME),
@@ -155,7 +155,7 @@ KINDS = {
     "only_seen_as_transitive_subj_as_unacc_subj": ({"agent of agent theme"}, {"theme of theme"}),
     "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj": ({"theme of theme"}, {"agent of agent"}),
     "only_seen_as_unacc_subj_as_unerg_subj": ({"theme of theme"}, {"agent of agent"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES[:18], ids=lambda case: case.name)
@@ -171,7 +171,7 @@ def test_training_has_the_word_once_and_as_it_is_not_tested(case):
     found = Counter(shown(pair, case.word) for pair in TESTED[case.name])
     assert set(found) <= asked and (len(asked) == 1 or len(found) > 1)
     verbs = {"only_seen_as_unacc_subj_as_unerg_subj": "unergative",
-             "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj": "optional"}  # fmt: skip
+             "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj": "optional"}
     if kind := verbs.get(case.name):
         assert {sentence.split()[-2] for sentence, _ in TESTED[case.name]} <= {past for _, past, _ in FORMS[kind]}
 
@@ -260,9 +260,9 @@ def test_from_the_command_line_to_the_task_and_its_baseline(tmp_path, capsys):
     from seqstruct.cli import main
 
     assert main(["score", "--hypotheses", forms[0], "--references", forms[1], "--groups", str(out / "raw" / "gen.case"),
-                 "--metrics", "exact_match"]) == 0  # fmt: skip
+                 "--metrics", "exact_match"]) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == ["lexical, mean of 18: exact_match 100.00",
-                                                         "structural, mean of 3: exact_match 100.00"]  # fmt: skip
+                                                         "structural, mean of 3: exact_match 100.00"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_from_the_command_line_to_the_task_and_its_baseline(tmp_path, capsys):
     [(["--train", "155"], "train is at least 156, not 155"), (["--valid", "0"], "valid is at least 1, not 0"),
      (["--gen-per-case", "5001"], "gen-per-case is at most 5,000, not 5,001"), (["--seed", "-1"], "seed is at least 0"),
      (["--test", "many"], "invalid int value")],
-)  # fmt: skip
+)
 def test_wrong_options(options, message, tmp_path, refused):
     assert message in refused("prepare", "cogs", *options, "--out", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -29,7 +29,7 @@ def write_ptb(folder, texts=PTB):
 def test_numbers():
     assert [w for w in "1961 3.5 $5.50 50% 1/2 '60 12th B-52 N -- . 't".split() if NUMBER.fullmatch(w)] == [
         "1961", "3.5", "$5.50", "50%", "1/2", "'60",
-    ]  # fmt: skip
+    ]
 
 
 def test_folder_of_ptb(tmp_path):
@@ -88,7 +88,7 @@ def test_brown_documents_are_dealt_out(tmp_path):
 def test_options(tmp_path):
     assert list(clean(["The B-52 of 1961", "", "A"], TextOptions(lowercase=True, skip_empty=True))) == [
         "the b-52 of N", "a",
-    ]  # fmt: skip
+    ]
     write_brown(tmp_path)
     words = ["brown", "--from", str(tmp_path), "--out", str(tmp_path / "out"), "--unchecked"]
     assert scripts.prepare(*words, "--vocabulary", "7", "--train-lines", "5") == 0

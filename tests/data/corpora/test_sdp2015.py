@@ -64,7 +64,7 @@ def test_sentences_go_by_their_sections(graphs: Path, tmp_path: Path) -> None:
     names = {split: [g.name for g in read_sdp(tmp_path / f"out/psd.{split}.sdp")] for split in ("train", "dev", "ood")}
     assert names == {
         "train": ["20001001", "21903002"], "dev": ["22001001", "22001002"], "ood": ["cf01_1", "cf01_2"]
-    }  # fmt: skip
+    }
     graph = next(read_sdp(tmp_path / "out/dm.id.sdp"))
     assert (graph.tops, graph.arcs) == ((2,), ((2, 1, "ARG1"),))
 
@@ -89,7 +89,7 @@ def test_the_script(graphs: Path, trees: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-2]) == (0, "ptb: train 46, dev 2, test 2"), done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[:4] == [
         "corpus.json", "dm.dev.sdp", "dm.id.sdp", "dm.ood.sdp"
-    ]  # fmt: skip
+    ]
 
 
 def test_capitals_and_line_ends_of_other_systems(graphs: Path, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def not_utf8(graphs: Path) -> None:
     (wrong_header, "en.dm.sdp, line 1: expected '#SDP 2015', got '#SDP 2014'"),
     (wrong_number, "begins with its number"),
     (missing, r"one file en.ood.pas.sdp .* found 0"), (twice, r"one file en.psd.sdp .* found 2"),
-])  # fmt: skip
+])
 def test_wrong_graphs(graphs: Path, tmp_path: Path, capsys: Any, spoil: Any, message: str) -> None:
     spoil(graphs)
     with pytest.raises(ValueError, match=message):

@@ -148,7 +148,7 @@ def test_brown_lies_beside_the_treebank(tmp_path):
         for number in range(1, 41):
             archive.writestr(f"brown/ca{number:02}", f"\tThe/at w{number}/nn ./.\n\n")
     given = argparse.Namespace(corpus="brown", source=str(tmp_path), out=tmp_path / "made", train_sentences=7,
-                               validation_section=24, unchecked=True)  # fmt: skip
+                               validation_section=24, unchecked=True)
     sentences.run(given)
     assert (tmp_path / "made/text/train.txt").read_text("utf-8").count("\n") == 7
     given.source, given.out = None, tmp_path / "other"

@@ -20,7 +20,7 @@ from tests.data.scripts import pack_tar, pack_zip, prepare, prepared, read, refu
 CORPORA = {
     corpus.name: corpus for module in (wmt, iwslt, kftt) for variants in module.VARIANTS.values()
     for corpus in variants.corpora.values()
-}  # fmt: skip
+}
 WORDS = {"en": "sentence", "de": "Satz", "fr": "phrase", "ro": "propoziţie", "es": "frase", "vi": "câu", "ja": "文章"}
 
 
@@ -150,7 +150,7 @@ def test_talks(tmp_path):
     assert talks.count(None) == 10 and talks[1:4] == [
         ("Satz title 0 !", "sentence title 0 !"), ("TED : about .", "TED : about ."),
         ("Satz 0 0 .", "sentence 0 0 ."),
-    ]  # fmt: skip
+    ]
     assert len(list(iwslt.read_talks(files["train.de"], files["train.en"], titles=False))) == 100
     everything = [pair for pair in talks if pair is not None]
     splits = {name: list(pairs) for name, pairs in iwslt.read_german(files).items()}

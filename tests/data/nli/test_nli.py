@@ -23,7 +23,7 @@ LABELS = ("entailment", "neutral", "contradiction")
 def entry(label="neutral", first="( A ( dog runs ) )", second="( It sleeps )"):
     return json.dumps({
         "gold_label": label, "sentence1_binary_parse": first, "sentence2_binary_parse": second, "captionID": "x",
-    })  # fmt: skip
+    })
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def sentence(generator, kind):
         tuple(words), tuple(words), tuple(tags),
         heads=tuple(heads) if kind != "classes" else None,
         arcs=tuple(sorted(arcs)) if kind == "graphs" else None, label=label if kind == "classes" else None,
-    )  # fmt: skip
+    )
 
 
 def corpus(kind, seed=1, sizes=(40, 7, 5)):

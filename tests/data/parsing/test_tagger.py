@@ -60,7 +60,7 @@ def test_brown_s_tags_are_cut_to_their_base(tmp_path):
         [("The", "at"), ("Fulton", "np"), ("jury's", "nn$"), ("don't", "do"), ("that's", "dt"), (",", ","),
          ("fw", "nn"), ("--", "-")],
         [("a/b", "nn"), ("*", "*")],
-    ]  # fmt: skip
+    ]
     with pytest.raises(ValueError, match="brown.zip: no document of the Brown corpus"):
         read_brown(written(tmp_path, "\n"))
     with pytest.raises(ValueError, match="absent.zip: no such file"):

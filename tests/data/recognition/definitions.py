@@ -109,7 +109,7 @@ DEFINITIONS = {
     "binary-multiplication": numbers("*", lambda x, y: x * y),
     "compute-sqrt": numbers("", root),
     "bucket-sort": halves(lambda w: "".join(c * w.count(c) for c in "12345")),
-}  # fmt: skip
+}
 
 
 def strings(terminals: str, longest: int) -> list[str]:

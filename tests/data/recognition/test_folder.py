@@ -13,7 +13,7 @@ from seqstruct.data.recognition.trivial import COUNTS, trivially_right
 from seqstruct.scoring.named_baselines import measure
 
 SMALL = {"train": 40, "valid": 13, "valid_long": 11, "test": 17, "lengths": (0, 9), "long_lengths": (3, 15),
-         "test_lengths": (0, 33)}  # fmt: skip
+         "test_lengths": (0, 33)}
 
 
 def made(folder, language="parity", **changes):
@@ -44,7 +44,7 @@ def test_a_seed_decides_all_and_a_split_no_other(tmp_path):
 
 def test_the_command(tmp_path, capsys):
     words = ["prepare", "flare", "dyck-2-3", "--train", "20", "--valid", "5", "--valid-long", "5", "--test", "5",
-             "--lengths", "0:10", "--out", str(tmp_path / "dyck")]  # fmt: skip
+             "--lengths", "0:10", "--out", str(tmp_path / "dyck")]
     assert main(words) == 0
     assert "dyck-2-3, strings by split and length: 20 train (0 to 10)" in capsys.readouterr().out
     assert json.loads((tmp_path / "dyck" / "meta.json").read_text())["language"] == "dyck-2-3"
@@ -56,7 +56,7 @@ def test_the_command(tmp_path, capsys):
     (["dyck-2-3", "--lengths", "3:3"], "dyck-2-3 has no string of length 3"),
     (["even-pairs", "--lengths", "0:0"], "all are in even-pairs"),
     (["parity", "--test-lengths", "9:3"], "the smaller first; got 9:3"),
-])  # fmt: skip
+])
 def test_wrong_requests_leave_nothing(tmp_path, capsys, words, told):
     assert main(["prepare", "flare", *words, "--out", str(tmp_path / "out")]) != 0
     assert told in capsys.readouterr().err

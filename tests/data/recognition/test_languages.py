@@ -65,7 +65,7 @@ def test_what_is_drawn_is_a_member_of_the_length(name):
             follow = language.follow(string)
             assert all(s in may for s, may in zip([*string, END], follow, strict=True))
     assert language.draw(20 if language.has_length(20) else 21, Random(5)) == language.draw(
-        20 if language.has_length(20) else 21, Random(5))  # fmt: skip
+        20 if language.has_length(20) else 21, Random(5))
 
 
 # up to which length all strings are looked at, and up to which prefixes go on as they do to all lengths
@@ -76,7 +76,7 @@ PREFIXES = {
     "marked-reversal": (9, 3), "unmarked-reversal": (10, 4), "marked-copy": (9, 3), "missing-duplicate": (8, 3),
     "odds-first": (9, 3), "binary-addition": (8, 1), "binary-multiplication": (8, 1), "compute-sqrt": (8, 3),
     "bucket-sort": (5, 1),
-}  # fmt: skip
+}
 
 
 @EACH
@@ -102,7 +102,7 @@ def test_what_may_come_next(name):
     ("stack-manipulation", "+0#0", ["01+#", "01", "+#-", "0", "$"]),
     ("missing-duplicate", "0_01", ["01_", "01_", "01", "01", "01$"]),
     ("bucket-sort", "31#13", ["12345#", "12345#", "12345#", "1", "3", "$"]),
-])  # fmt: skip
+])
 def test_what_may_come_next_by_hand(name, string, expected):
     assert [set(may) for may in LANGUAGES[name].follow(string)] == [set(may) for may in expected]
 
@@ -121,7 +121,7 @@ def frequencies_are(probabilities: dict[str, float], draw) -> None:
 @pytest.mark.parametrize("name, length", [
     ("even-pairs", 5), ("repeat-01", 6), ("parity", 5), ("cycle-navigation", 4), ("modular-arithmetic", 5),
     ("dyck-2-3", 6), ("first", 5),
-])  # fmt: skip
+])
 def test_regular_strings_have_their_exact_probabilities(name, length):
     """Each symbol, and the end, is one of those that may come next with one probability, given the length."""
     longest = {"modular-arithmetic": 5, "cycle-navigation": 4}.get(name, 8)
@@ -133,7 +133,7 @@ def test_regular_strings_have_their_exact_probabilities(name, length):
         next_of = defaultdict(lambda: "+-*=", {p: s for p, s in next_of.items() if p[-1:].isdigit() is False})
     at_once = name in ("cycle-navigation", "modular-arithmetic")  # no member begins another one
     weight = {s: prod(Fraction(1, len(next_of[s[:t]])) for t in range(length)) / (1 if at_once else len(next_of[s]))
-              for s in members(name, length) if len(s) == length}  # fmt: skip
+              for s in members(name, length) if len(s) == length}
     total, generator = sum(weight.values()), Random(11)
     frequencies_are({s: w / total for s, w in weight.items()}, lambda: LANGUAGES[name].draw(length, generator))
 
@@ -177,14 +177,14 @@ def by_choices(name: str, length: int) -> dict[str, Fraction]:
 
 @pytest.mark.parametrize("name, length", [
     ("majority", 5), ("majority", 4), ("missing-duplicate", 6), ("stack-manipulation", 7), ("stack-manipulation", 8),
-])  # fmt: skip
+])
 def test_strings_drawn_by_choices_have_their_probabilities(name, length):
     generator = Random(12)
     frequencies_are(by_choices(name, length), lambda: LANGUAGES[name].draw(length, generator))
 
 
 @pytest.mark.parametrize("name, length", [("marked-reversal", 7), ("unmarked-reversal", 8), ("marked-copy", 7),
-                                          ("odds-first", 9), ("bucket-sort", 5)])  # fmt: skip
+                                          ("odds-first", 9), ("bucket-sort", 5)])
 def test_words_are_uniform(name, length):
     there, generator = [s for s in members(name, length) if len(s) == length], Random(13)
     frequencies_are({s: Fraction(1, len(there)) for s in there}, lambda: LANGUAGES[name].draw(length, generator))
@@ -195,7 +195,7 @@ def test_words_are_uniform(name, length):
     ("binary-multiplication", 5, dict.fromkeys(["0*0=0", "0*1=0", "1*0=0", "1*1=1"], 1 / 4)),
     ("compute-sqrt", 3, {"0=0": 1 / 2, "1=1": 1 / 2}),
     ("compute-sqrt", 4, {"0=00": 1 / 2, "1=10": 1 / 2}),
-])  # fmt: skip
+])
 def test_short_numbers_have_their_probabilities(name, length, expected):
     generator = Random(14)
     frequencies_are(expected, lambda: LANGUAGES[name].draw(length, generator))
@@ -220,7 +220,7 @@ def test_lengths_that_there_are_not():
     language = LANGUAGES["dyck-2-3"]
     assert language.lengths(0, 5) == [0, 2, 4]
     for low, high, told in ((3, 3, "dyck-2-3 has no string of length 3$"), (5, 4, "the smaller first; got 5:4"),
-                            (-1, 4, "got -1:4")):  # fmt: skip
+                            (-1, 4, "got -1:4")):
         with pytest.raises(ValueError, match=told):
             language.lengths(low, high)
     with pytest.raises(ValueError, match="no string of length 3"):

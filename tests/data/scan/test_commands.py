@@ -66,7 +66,7 @@ def test_every_meaning_is_that_of_the_interpreter():
         ("jump opposite left after walk around left",
          "LTURN WALK LTURN WALK LTURN WALK LTURN WALK LTURN LTURN JUMP"),
     ],
-)  # fmt: skip
+)
 def test_examples_of_the_paper(command, actions):
     assert dict(PAIRS)[command] == actions
 
@@ -126,7 +126,7 @@ def test_from_the_command_line_to_the_task_and_its_baseline(tmp_path, capsys):
     ("options", "message"),
     [(["--split", "long"], "invalid choice: 'long'"), (["--valid", "0"], "valid: expected 1 to 16,989"),
      (["--valid", "many"], "invalid int value")],
-)  # fmt: skip
+)
 def test_wrong_options(options, message, tmp_path, refused):
     assert message in refused("prepare", "scan", "--split", "length", *options, "--out", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from seqstruct.data.text.compounds import LEAST_COUNT, LEAST_LENGTH, LINKS, Comp
 COUNTS = Counter({
     "Aktion": 960, "Aktionsplan": 2, "Plan": 710, "Akt": 5, "Ion": 3, "Tag": 90, "Frei": 40, "Freitag": 800, "und": 500,
     "der": 900, "Brot": 6, "Abend": 7, "Tisch": 8, "Hände": 4,
-})  # fmt: skip
+})
 
 
 def every_cut(word, least):

@@ -138,7 +138,7 @@ def test_a_limit_on_training_pairs_leaves_other_sentences_whole(corpus, tmp_path
     counts = parallel.prepare(prefixes(corpus), options, tmp_path / "out")["counts"]
     assert {split: (found["pairs"], found["dropped"]) for split, found in counts.items()} == {
         "train": (25, 0), "valid": (8, 0), "test": (6, 0)
-    }  # fmt: skip
+    }
     with pytest.raises(ValueError, match="train: all 25 pairs exceed"):
         parallel.prepare(prefixes(corpus), dataclasses.replace(options, max_length=7), tmp_path / "short")
 

@@ -75,7 +75,7 @@ def test_romanian_letters_are_those_of_training(tmp_path):
 def test_words_and_characters_of_pairs(tmp_path):
     find("multi30k-words").write_made_up(tmp_path / "from")
     prepared("multi30k-words", "--from", tmp_path / "from", "--unchecked", "--out", tmp_path / "out", "--source-units",
-             "characters", "--lowercase")  # fmt: skip
+             "characters", "--lowercase")
     for language in LANGUAGES:
         pipeline = read_pipeline(tmp_path / "out" / "bin", language)
         sentences = list(read_lines(tmp_path / "out" / "raw" / f"valid.{language}"))
@@ -88,7 +88,7 @@ def test_text_of_a_language_model(tmp_path):
     lines = [f"The cat saw {number} lions , {word} ." for number in (1, 23) for word in "slowly Quickly never".split()]
     (tmp_path / "train").write_text("".join(f"{line}\n" for line in lines * 4))
     prepared("language-model", "--train", tmp_path / "train", "--lowercase", "--subwords", "bpe", "--vocabulary", 40,
-             "--out", tmp_path / "out")  # fmt: skip
+             "--out", tmp_path / "out")
     pipeline = read_pipeline(tmp_path / "out")
     cut = {tuple(line.split()) for line in read_lines(tmp_path / "out" / "text" / "train.txt")}
     assert {tuple(pipeline.encode(line)) for line in lines} == cut
@@ -118,7 +118,7 @@ def test_labelled_text(tmp_path):
     rows = [f"{label}\tIt's a {label} film, No. {n}." for n in range(9) for label in ("good", "bad")]
     (tmp_path / "train").write_text("".join(f"{row}\n" for row in rows))
     prepared("text-classification", "--train", tmp_path / "train", "--language", "en", "--lowercase", "--out",
-             tmp_path / "out")  # fmt: skip
+             tmp_path / "out")
     pipeline = read_pipeline(tmp_path / "out")
     texts = {tuple(line.split()[1:]) for line in read_lines(tmp_path / "out" / "train.txt")}
     assert texts <= {tuple(pipeline.encode(row.split("\t")[1])) for row in rows}

@@ -60,7 +60,7 @@ def test_archives_of_news_are_those_of_sacrebleu_with_what_corpora_want():
         ("wmt13", "fr-en", wmt["wmt14-en-fr"]), ("wmt14/full", "fr-en", wmt["wmt14-en-fr"]),
         ("wmt16/dev", "ro-en", wmt["wmt16-en-ro"]), ("wmt16", "ro-en", wmt["wmt16-en-ro"]),
         ("wmt16", "de-en", europarl.WANTED), ("wmt17", "de-en", europarl.WANTED),
-    ):  # fmt: skip
+    ):
         names = {name for choices in wanted.values() for name in choices}
         assert {member.rsplit("/", 1)[-1] for member in DATASETS[archive].langpairs[pair]} <= names, archive
         remote = news_archive(archive)

@@ -100,7 +100,7 @@ MULTILINGUAL = [
     "Ein Mann läuft über die Straße.", "Deux chiens jouent dans la neige, n'est-ce pas ?", "彼は京都へ行きました。",
     "Он читает «книгу» — вслух…", "कुत्ता दौड़ता है", "الكلب يركض", "Một con chó đang chạy", "naïve café: e\u0301 é",
     "emoji 👩‍🚀 and 😀", "a<B>b <B>c <M> <E> <unk> @@ x@@ @@y", "½ ﬁ ｆｕｌｌ　width",
-]  # fmt: skip
+]
 
 
 def appliers(lines, folder, pieces):

@@ -110,7 +110,7 @@ def test_folders_and_archives_are_read_in_order_of_names(tmp_path):
     (folder / "empty.mrg").write_text("")
     assert [(n, [words(t) for t in ts]) for n, ts in read_tree_files(folder)] == [
         ("00/a.mrg", [["first"]]), ("01/b.mrg", [["second"]]), ("empty.mrg", []),
-    ]  # fmt: skip
+    ]
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         archive.writestr("x/b.mrg", "(S (A second))")
         archive.writestr("x/a.mrg", "(S (A first))")
@@ -122,14 +122,14 @@ def test_the_treebank_by_sections_whatever_lies_beside_it(tmp_path):
     """Names in capitals, as on the disc; files of other parts, which have marks that are no trees, are not read."""
     for name, text in (("WSJ/00/WSJ_0001.MRG", "( (A (B one)) )\n"), ("WSJ/01/wsj_0101.mrg", "( (A (B two)) )\n"),
                        ("WSJ/02/WSJ_0201.MRG", "( (A (B three)) )\n"), ("ATIS/ATIS3.MRG", "( END_OF_TEXT_UNIT )\n"),
-                       ("__MACOSX/._wsj_0001.mrg", "\x00")):  # fmt: skip
+                       ("__MACOSX/._wsj_0001.mrg", "\x00")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "WSJ/01/wsj_0101.mrg").write_bytes(b"\xef\xbb\xbf( (A (B two)) )\r\n")
     found = read_sections(tmp_path, {0: "train", 1: "valid"})
     assert {split: [words(tree) for tree in trees] for split, trees in found.items()} == {
         "train": [["one"]], "valid": [["two"]], "test": []
-    }  # fmt: skip
+    }
     with pytest.raises(ValueError, match="no wsj_SSNN.mrg of the sections 03"):
         read_sections(tmp_path, {0: "train", 3: "valid"})
     (tmp_path / "wsj_0001.mrg").write_text("( (A (B one)) )\n")
@@ -143,7 +143,7 @@ def test_what_holds_no_trees_is_refused(tmp_path):
     (tmp_path / "latin.mrg").write_bytes(b"(S\n(A caf\xe9))")
     pack_damaged_zip(tmp_path / "damaged.zip", "a.mrg")
     for name, what in (("blank.mrg", "found none"), ("cut.zip", "truncated"), ("damaged.zip", "truncated or altered"),
-                       ("latin.mrg", "not UTF-8 in line 2")):  # fmt: skip
+                       ("latin.mrg", "not UTF-8 in line 2")):
         with pytest.raises(ValueError, match=f"{name}.*{what}"):
             list(read_trees(tmp_path / name))
     with pytest.raises(OSError):

@@ -82,7 +82,7 @@ def test_a_program_cuts_japanese(segmenter):
 @pytest.mark.parametrize(("code", "message"), [
     ("sys.exit(3)", "kytea -notags failed with status 3"),
     ("print(sys.stdin.read().strip().replace(chr(10), ''))", "2 lines in, 1 lines out"),
-])  # fmt: skip
+])
 def test_a_program_that_fails(segmenter, code, message):
     segmenter(code)
     with pytest.raises(ValueError, match=message):
@@ -93,7 +93,7 @@ def test_a_program_that_fails(segmenter, code, message):
     ({"units": ("kytea", "moses")}, "kytea is not installed"),
     ({"max_target": 1}, "train: every pair is longer than the limits"),
     ({"sample": 99}, "train: 12 pairs are within the limits, expected 99 or more"),
-])  # fmt: skip
+])
 def test_what_cannot_be_prepared_leaves_nothing(tmp_path, monkeypatch, changes, message):
     monkeypatch.setenv("PATH", "")
     prefixes = write_text(tmp_path / "raw")
@@ -179,7 +179,7 @@ def test_the_script_prepares_characters(tmp_path):
     ([], "nothing is downloaded, --from DIR is needed: apply for the corpus"),
     (["--from", "absent"], "absent is not a folder"),
     (["--from", "{empty}"], "train/train-1.txt is missing"),
-])  # fmt: skip
+])
 def test_the_corpus_that_is_not_there_is_one_sentence(tmp_path, refused, arguments, message):
     (tmp_path / "empty").mkdir()
     words = (word.format(empty=tmp_path / "empty") for word in arguments)

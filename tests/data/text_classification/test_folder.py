@@ -29,7 +29,7 @@ def test_folder_and_back(tmp_path):
     assert meta["sentences"] == {"train": 3, "valid": 1, "test": 1} and meta["labels"] == ["0", "1"]
     assert read_split(tmp_path / "out", "train", meta) == (
         [["good", "fine", "film"], ["bad", "film"], ["good"]], [1, 0, 1],
-    )  # fmt: skip
+    )
     dictionary = Dictionary.load(str(tmp_path / "out/dict.txt"))
     assert set(dictionary.symbols[4:]) == {"good", "film"}
     with pytest.raises(ValueError, match="not empty"):

@@ -8,13 +8,13 @@ from typing import NamedTuple
 DETERMINERS = {"the", "my", "your", "our", "his", "their"}
 PREPOSITIONS = {"above", "around", "behind", "beside", "by", "near", "under", "with"}
 PEOPLE = {"baker", "doctor", "driver", "farmer", "gardener", "judge", "nurse", "painter", "pilot", "sailor", "singer",
-          "teacher", "writer"}  # fmt: skip
+          "teacher", "writer"}
 NUMBER = {**{noun: "one" for noun in PEOPLE}, **{noun + "s": "many" for noun in PEOPLE}}
 AGREES = {"does": "one", "doesn't": "one", "do": "many", "don't": "many"}
 ALONE = {"arrive": "arrived", "cough": "coughed", "dance": "danced", "frown": "frowned", "laugh": "laughed",
-         "rest": "rested", "stumble": "stumbled", "wait": "waited", "work": "worked"}  # fmt: skip
+         "rest": "rested", "stumble": "stumbled", "wait": "waited", "work": "worked"}
 WITH_OBJECT = {"annoy": "annoyed", "avoid": "avoided", "follow": "followed", "greet": "greeted", "help": "helped",
-               "praise": "praised", "thank": "thanked", "trust": "trusted", "visit": "visited"}  # fmt: skip
+               "praise": "praised", "thank": "thanked", "trust": "trusted", "visit": "visited"}
 PAST = {past: verb for verbs in (ALONE, WITH_OBJECT) for verb, past in verbs.items()}
 
 
@@ -81,7 +81,7 @@ class Parser:
         if alone:
             return Phrase(head, "alone", text + verb, "dnr" + verb_tags)
         return Phrase(head, "subject", [*text, *verb, self.take(DETERMINERS), self.take(NUMBER)],
-                      "dnr" + verb_tags + "dn")  # fmt: skip
+                      "dnr" + verb_tags + "dn")
 
     def verb(self, subject: str) -> tuple[list[str], bool]:
         """The predicate in the present tense, agreeing with its subject, and whether it has no object."""

@@ -89,7 +89,7 @@ def shapes(auxiliaries):
     verb = "av" if auxiliaries else "v"
     third = 1 / 3
     phrases = {"dn": third, "dnpdn": third, "dnr" + verb: third * third, "dnrdn" + verb: third * third,
-               "dnr" + verb + "dn": third * third}  # fmt: skip
+               "dnr" + verb + "dn": third * third}
     found = {}
     for subject, p in phrases.items():
         found[subject + verb] = p / 2
@@ -124,7 +124,7 @@ def test_half_is_rewritten_and_the_rest_follows_the_grammar(name, drawn):
     kinds = Counter(clause.subject.kind for clause in changed)
     # of the phrases that do not tell: plain 3/9, a preposition 3/9 or half of that, relative clauses by their last noun
     weights = {"plain": 6, "preposition": 6} if name == "question-formation" else {
-        "plain": 6, "preposition": 3, "alone": 2, "object": 1, "subject": 1}  # fmt: skip
+        "plain": 6, "preposition": 3, "alone": 2, "object": 1, "subject": 1}
     assert set(kinds) == set(weights)
     expected = [len(changed) * weight / sum(weights.values()) for weight in weights.values()]
     assert chisquare([kinds[kind] for kind in weights], expected).pvalue > 1e-3
@@ -199,7 +199,7 @@ def test_by_the_command(tmp_path, capsys):
     (["--train", 0], "train is at least 1, not 0"), (["--gen", -1], "gen is at least 1, not -1"),
     (["--seed", -1], "seed is at least 0, not -1"), (["--test-seed", -2], "test-seed is at least 0, not -2"),
     (["--test", 1_000_001], "test is at most 1,000,000, not 1,000,001"),
-])  # fmt: skip
+])
 def test_bad_numbers_are_one_sentence_and_leave_nothing(given, said, tmp_path, refused):
     assert said in refused("prepare", "question-formation", *given, "--out", tmp_path / "out")
     assert not list(tmp_path.iterdir())

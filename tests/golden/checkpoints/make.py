@@ -73,9 +73,9 @@ SIDES = "".join(
 MT = f"--arch structured_transformer {SIDES} "
 RNN = "--embed-dim 4 --hidden-size 6 --maxout-size 4 "
 PARSER = ("--arch joint_parser --word-dim 4 --lemma-dim 2 --tag-dim 2 --lstm-size 3 --lstm-layers 1 --mlp-size 4 "
-          "--role-dim 3 --classifier-lstm-size 3 --classifier-mlp-size 4 ")  # fmt: skip
+          "--role-dim 3 --classifier-lstm-size 3 --classifier-mlp-size 4 ")
 CLASSIFIER = ("--encoder-embed-dim 8 --encoder-ffn-embed-dim 6 --encoder-attention-heads 2 --encoder-layers 2 "
-              "--max-source-positions 16 ")  # fmt: skip
+              "--max-source-positions 16 ")
 
 
 def _plan(*layers: str) -> str:
@@ -85,7 +85,7 @@ def _plan(*layers: str) -> str:
 def _plans(encoder: str, decoder: str, cross: str) -> str:
     return (f"--encoder-layers {encoder.count(' + ') + 1} --decoder-layers {decoder.count(' + ') + 1} "
             f"--encoder-self-attention '{encoder}' --decoder-self-attention '{decoder}' "
-            f"--cross-attention '{cross}'")  # fmt: skip
+            f"--cross-attention '{cross}'")
 
 
 CASES = {
@@ -156,17 +156,17 @@ CASES = {
         "structured_transformer_lm", "transformer_recognizer_flare") + _plan("softmax", "delta")),
     "recurrent_recognizer": Case("recognition", "--arch recurrent_recognizer_rnn_flare --hidden-size 6"),
     "stack_lstm_recognizer": Case("recognition", f"--arch stack_lstm_recognizer_nd --hidden-size 5 --stack '{STACK}'"),
-}  # fmt: skip
+}
 
 
 def made_on() -> dict[str, str]:
     """What the last bit of a number depends on: the processor, and torch with its choice of instructions."""
     names = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-             if line.startswith("model name")]  # fmt: skip
+             if line.startswith("model name")]
     return {
         "processor": names[0] if names else "unknown", "instructions": torch.backends.cpu.get_cpu_capability(),
         "torch": str(torch.__version__),
-    }  # fmt: skip
+    }
 
 
 def load(name: str) -> tuple[BaseFairseqModel, Any]:
@@ -227,7 +227,7 @@ def example(task: Any, kind: str, generator: torch.Generator) -> dict[str, Any]:
     if kind == "pairs":
         second = draw(2, 3)
         return {"src_tokens": tokens, "src_lengths": lengths, "second_tokens": second,
-                "second_lengths": torch.tensor([3, 3])}  # fmt: skip
+                "second_lengths": torch.tensor([3, 3])}
     if kind == "nli":
         premise, hypothesis = draw(2, 5, low=1, high=9), draw(2, 4, low=1, high=9)
         premise[1, 3:] = 0
@@ -267,7 +267,7 @@ def make(name: str, number: int) -> dict[str, Any]:
         "extra_state": {"seqstruct_versions": {"seqstruct": seqstruct.__version__, "torch": str(torch.__version__)}},
         "optimizer_history": [{"criterion_name": "CrossEntropyCriterion", "optimizer_name": "FairseqAdam",
                                "lr_scheduler_state": {"best": None}, "num_updates": 0}],
-    }  # fmt: skip
+    }
     torch.save(state, FOLDER / f"{name}.pt")
     batch = example(task, kind, generator)
     model, task = load(name)

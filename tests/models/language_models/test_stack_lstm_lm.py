@@ -231,7 +231,7 @@ def test_trained_validated_and_sampled_through_fairseq(kind: str, folder: Path, 
         "train", folder, *task, "--criterion", "cfl_cross_entropy", "--arch", f"stack_lstm_lm_{PRESETS[kind]}",
         "--optimizer", "adam", "--lr", 0.1, "--batch-size", 10, "--max-epoch", 3, "--no-epoch-checkpoints",
         "--save-dir", tmp_path, "--hidden-size", 9, "--best-checkpoint-metric", "perplexity",
-    )  # fmt: skip
+    )
     losses = [float(x) for x in re.findall(r"valid on 'valid' subset.*?\| cross_entropy ([\d.]+)", log)]
     assert len(losses) == 3 and min(losses) < 0.9 * math.log(5), "four brackets and the end, all alike"
     best = tmp_path / "checkpoint_best.pt"
@@ -241,7 +241,7 @@ def test_trained_validated_and_sampled_through_fairseq(kind: str, folder: Path, 
     )
     assert float(re.search(r"\| cross_entropy ([\d.]+)", log).group(1)) == pytest.approx(min(losses), abs=2e-3)
     text = fairseq("generate", *common, "--gen-subset", "valid", "--beam", 3, "--prefix-size", 2, "--max-len-b", 6,
-                   "--batch-size", 5)  # fmt: skip
+                   "--batch-size", 5)
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 10
     kept = load_checkpoint(best)["model"]
     assert kept["decoder.lstm.weight_hh"].shape == (36, 9)

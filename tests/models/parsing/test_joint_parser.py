@@ -15,7 +15,7 @@ from tests.data.parsing.corpora import corpus
 from tests.models.front_door import fairseq
 
 SIZES = dict(word_dim=6, lemma_dim=3, tag_dim=3, lstm_size=5, lstm_layers=1, mlp_size=7, role_dim=4,
-             classifier_lstm_size=5, classifier_mlp_size=6, classifier_dropout=0.0)  # fmt: skip
+             classifier_lstm_size=5, classifier_mlp_size=6, classifier_dropout=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -187,11 +187,11 @@ def test_trained_and_validated_by_the_commands(folder, tmp_path):
         "--intermediate", "tree", "--optimizer", "adam", "--lr", 0.01, "--clip-norm", 5, "--batch-size", 8,
         "--max-epoch", 12, "--best-checkpoint-metric", "labeled_f1", "--maximize-best-checkpoint-metric",
         "--update-epoch-batch-itr", "True", "--save-dir", tmp_path, "--no-epoch-checkpoints",
-    )  # fmt: skip
+    )
     losses = [json.loads(line)["train_loss"] for line in re.findall(r'\{"epoch": \d+, "train_loss".*\}', printed)]
     assert float(losses[-1]) < 0.5 * float(losses[0])
     shown = fairseq("validate", folder, *common, "--path", tmp_path / "checkpoint_best.pt", "--valid-subset", "test",
-                    "--batch-size", 8)  # fmt: skip
+                    "--batch-size", 8)
     statistics = json.loads(re.findall(r'\{[^{}]*"test_uas[^{}]*\}', shown)[-1])
     assert float(statistics["test_uas"]) > 90 and float(statistics["test_labeled_f1"]) > 80
     assert float(statistics["test_intermediate_uas"]) > 90

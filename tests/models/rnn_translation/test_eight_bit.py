@@ -79,7 +79,7 @@ def test_decoded_by_fairseq_generate(reversals: Path, tmp_path: Path) -> None:
         "--decoder-layers", 3, "--optimizer", "adam", "--lr", 0.02, "--criterion", "cross_entropy", "--batch-size", 20,
         "--max-update", 8, "--cell-clip", 8, "--cell-clip-final", 1, "--cell-clip-updates", 8, "--logit-clip", 25,
         "--no-epoch-checkpoints", "--save-dir", tmp_path,
-    )  # fmt: skip
+    )
     generate = [reversals / "bin", "--task", "translation_gnmt", "--path", tmp_path / "checkpoint_last.pt"]
     scores = []
     for options in ([], ["--eight-bit"]):
@@ -91,5 +91,5 @@ def test_decoded_by_fairseq_generate(reversals: Path, tmp_path: Path) -> None:
     printed = fairseq(
         "generate", *generate, "--eight-bit", "--length-alpha", 0.6, "--coverage-beta", 0.4, "--beam-pruning", 3,
         "--max-len-b", 8,
-    )  # fmt: skip
+    )
     assert len(re.findall(r"^H-\d+\t", printed, re.MULTILINE)) == 60

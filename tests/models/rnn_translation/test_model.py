@@ -55,7 +55,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "attention_query": "previous", "encoder_layers": 4, "decoder_layers": 4, "residual_from": 3,
         "encoder_directions": "first", "initial_state": "zero", "output": "plain", "cell_clip": 0.9,
     },
-}  # fmt: skip
+}
 ALL = pytest.mark.parametrize("variant", list(VARIANTS))
 
 
@@ -255,7 +255,7 @@ def test_weights_come_out(variant: str, generator: torch.Generator) -> None:
     ({"embed_dim": 8, "residual_from": -1}, "begin at layer 2"),
     ({"residual_from": 3}, "--residual-from: expected a layer up to the last, 2, got 3"),
     ({**VARIANTS["grconv"], "decoder_layers": 2, "encoder_layers": 4, "residual_from": 3}, "up to the last, 2, got 3"),
-])  # fmt: skip
+])
 def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
     if options == {"residual_from": 1}:
         options = {**options, "embed_dim": 8}
@@ -312,7 +312,7 @@ def train(data: Path, save: Path, *options: object) -> list[float]:
         "train", data, "--arch", "rnn_structured_attention", "--embed-dim", 16, "--hidden-size", 16, "--dropout", 0.0,
         "--optimizer", "adam", "--lr", 0.02, "--criterion", "structured_cross_entropy", "--batch-size", 20,
         "--max-epoch", 6, "--no-epoch-checkpoints", "--save-dir", save, *options,
-    )  # fmt: skip
+    )
     return [float(x) for x in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
 
 
@@ -326,7 +326,7 @@ def test_trained_generated_and_given_another_attention(
     assert len(losses) == 6 and losses[-1] < 0.95 * losses[0]
     best = tmp_path / "sigmoid" / "checkpoint_best.pt"
     text = fairseq("generate", data, "--path", best, "--beam", 3, "--batch-size", 7, "--max-len-b", 9,
-                   "--print-alignment", "hard")  # fmt: skip
+                   "--print-alignment", "hard")
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 60
     sources = dict(re.findall(r"^S-(\d+)\t(.*)$", text, re.MULTILINE))
     aligned = re.findall(r"^A-(\d+)\t(\d+)-0", text, re.MULTILINE)

@@ -18,7 +18,7 @@ PLANS = ["none", "simple(hidden_size=3)", "dependency(hidden_size=3)", "hard_par
 
 def task(vectors=None):
     return types.SimpleNamespace(vocabulary={f"w{i}": i for i in range(1, 12)}, labels=["a", "b", "c"],
-                                 word_vectors=vectors)  # fmt: skip
+                                 word_vectors=vectors)
 
 
 def model_of(plan="none", vectors=None, **options):
@@ -156,11 +156,11 @@ def test_pretrains_trains_saves_and_validates(data, tmp_path, capsys):
         "--initialization-deviation", "0.3", "--dropout", "0", "--optimizer", "adagrad", "--lr", "0.1",
         "--initial-accumulator", "0.1", "--max-epoch", "40", "--no-epoch-checkpoints", "--save-dir", tmp_path,
         "--update-epoch-batch-itr", "True",
-    )  # fmt: skip
+    )
     trained = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["model"]
     assert saved.keys() < {name.removeprefix("intra.") for name in trained}
     printed = fairseq("validate", data, *common, "--path", tmp_path / "checkpoint_best.pt", "--valid-subset", "test",
-                      "--log-format", "json")  # fmt: skip
+                      "--log-format", "json")
     assert float(re.search(r'"test_accuracy": "([\d.]+)"', printed)[1]) > 80, "chance has 50; ten seeds reach 100"
 
 

@@ -177,7 +177,7 @@ def train(data, folder, arch, *options):
         "train", data, "--task", "babi_qa", "--criterion", "babi_qa", "--arch", arch, "--optimizer", "sgd", "--lr", 0.5,
         "--lr-scheduler", "fixed", "--batch-size", 5, "--max-epoch", 3, "--linear-start", 1, "--update-epoch-batch-itr",
         "True", "--save-dir", folder, "--no-epoch-checkpoints", "--renormalize", 1, *options,
-    )  # fmt: skip
+    )
     return torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
 
 
@@ -204,7 +204,7 @@ def test_learns_saves_and_reports_each_seed(data, tmp_path):
         "validate", data, "--task", "babi_qa", "--criterion", "babi_qa", "--seeds", 2, "--path",
         tmp_path / "checkpoint_last.pt", "--valid-subset", "test", "--report-seeds", "--batch-size", 7, "--log-format",
         "json",
-    )  # fmt: skip
+    )
     accuracy = [float(re.search(rf'"test_accuracy_seed_{seed}": "([\d.]+)"', printed)[1]) for seed in (1, 2)]
     assert min(accuracy) > 90
     assert float(re.search(r'"test_accuracy": "([\d.]+)"', printed)[1]) == pytest.approx(sum(accuracy) / 2, abs=1e-3)

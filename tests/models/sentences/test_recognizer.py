@@ -37,9 +37,9 @@ def build(folder, row, next_symbols=True):
     given = composed(FAMILY, f"row={row}")["model"]
     task = RecognitionTask.setup_task(RecognitionConfig(data=str(folder), next_symbols=next_symbols))
     defaults = {f.name: f.default_factory() if f.default is MISSING else f.default
-                for f in fields(MODEL_DATACLASS_REGISTRY[given["_name"]])}  # fmt: skip
+                for f in fields(MODEL_DATACLASS_REGISTRY[given["_name"]])}
     known = {name: getattr(task.cfg, value[7:-1], False) for name, value in defaults.items()
-             if re.match(r"\$\{", str(value))}  # fmt: skip
+             if re.match(r"\$\{", str(value))}
     torch.manual_seed(3)
     return task, MODEL_REGISTRY[given["_name"]].build_model(Namespace(**{**defaults, **known, **given}), task)
 
@@ -119,18 +119,18 @@ def test_heads_of_auxiliary_losses(folder, row):
 def test_first_is_learned_through_the_front_door(tmp_path: Path):
     """Whether a string begins with 1, by a small RNN; the baseline that looks at the first symbol knows it too."""
     write_folder(RecognitionRequest("first", train=300, valid=80, valid_long=20, test=60, lengths=(0, 12),
-                                    long_lengths=(0, 20), test_lengths=(0, 30)), tmp_path / "first")  # fmt: skip
+                                    long_lengths=(0, 20), test_lengths=(0, 30)), tmp_path / "first")
     common = [tmp_path / "first", "--task", "recognition", "--criterion", "recognition_cross_entropy"]
     fairseq(
         "train", *common, "--arch", "recurrent_recognizer_lstm_flare", "--decoder-layers", 1, "--hidden-size", 12,
         "--dropout", 0, "--variational-dropout", 0, "--optimizer", "adam", "--lr", 0.02, "--max-tokens", 128,
         "--max-epoch", 6, "--no-epoch-checkpoints", "--best-checkpoint-metric", "cross_entropy", "--save-dir",
         tmp_path / "run",
-    )  # fmt: skip
+    )
     done = fairseq(
         "validate", *common, "--report-by-length", "--log-format", "json", "--max-tokens", 500, "--path",
         tmp_path / "run" / "checkpoint_best.pt", "--valid-subset", "valid,test",
-    )  # fmt: skip
+    )
     found = {name: float(value) for name, value in re.findall(r'"((?:valid|test)_\w+)": "([\d.]+)"', done)}
     assert found["valid_accuracy"] > 85 and found["test_accuracy"] > 85
     assert found["test_baseline"] > 95 and {"test_accuracy_20", "test_accuracy_40"} <= set(found)

@@ -32,7 +32,7 @@ OPTIONS = (
     "--task", "tree_transduction", "--criterion", "cross_entropy", "--sentence-avg", "--optimizer", "sgd", "--lr", 1,
     "--lr-scheduler", "decay_from_plateau", "--decay-after-epoch", 9, "--clip-norm", 1, "--batch-size", 20,
     "--required-batch-size-multiple", 1, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--seed", 1,
-)  # fmt: skip
+)
 
 
 class Symbols:
@@ -70,7 +70,7 @@ def test_the_formulas_of_the_source(generator: torch.Generator) -> None:
         for name, value in (
             ("weight_ih", decoder.layers[0].weight_ih), ("weight_hh", decoder.layers[0].weight_hh),
             ("bias_ih", decoder.layers[0].bias), ("bias_hh", torch.zeros(20)),
-        ):  # fmt: skip
+        ):
             getattr(lstm, f"{name}_l0").copy_(value)
     found, _ = model(tokens, None, previous)
     hidden = lstm(decoder.embed_tokens(previous))[0]
@@ -122,13 +122,13 @@ def test_trained_and_decoded_through_fairseq(kind: str, folder: Path, tmp_path: 
     printed = fairseq(
         "train", folder, *OPTIONS, "--arch", f"tree_transduction_{kind}", "--optimizer", "adam", "--lr", 0.02,
         "--batch-size", 10, "--max-epoch", 4, "--save-dir", tmp_path,
-    )  # fmt: skip
+    )
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss (\S+)", printed)]
     assert len(losses) == 4 and min(losses) < 0.95 * losses[0]
     generate = (
         folder, "--task", "tree_transduction", "--path", tmp_path / "checkpoint_best.pt", "--beam", 5, "--max-len-a", 0,
         "--max-len-b", 30,
-    )  # fmt: skip
+    )
     output = fairseq("generate", *generate, "--batch-size", 5)
     hypotheses = read_generate(output.splitlines(), "generate", 12)
     assert all(set(hypothesis.split()) <= set(INFIX_SYMBOLS) for hypothesis in hypotheses)
@@ -158,7 +158,7 @@ def test_errors_of_the_front_door(folder: Path, tmp_path: Path) -> None:
         fairseq(
             "train", folder, *OPTIONS, "--arch", "tree_transduction", "--encoder-self-attention", "simple(",
             "--save-dir", tmp_path,
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.training
@@ -168,11 +168,11 @@ def test_hydra_equals_argparse(folder: Path, tmp_path: Path, monkeypatch: pytest
         "hydra-train", "--config-dir", ROOT / "configs" / "structured_attention" / "tree_transduction",
         "--config-name", "train", "row=simple", f"task.data={folder}", f"checkpoint.save_dir={tmp_path / 'hydra'}",
         "optimization.max_update=3",
-    )  # fmt: skip
+    )
     fairseq(
         "train", folder, *OPTIONS, "--arch", "tree_transduction_simple", "--max-update", 3, "--save-dir",
         tmp_path / "argparse",
-    )  # fmt: skip
+    )
     states = [load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("hydra", "argparse")]
     torch.testing.assert_close(*states, rtol=0, atol=0)
 

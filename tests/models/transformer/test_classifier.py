@@ -22,14 +22,14 @@ PLANS = [
     "softmax", "linear", "rfa(features=8)", "rfa(features=8, kernel='arccos')", "performer(features=8)",
     "abc_mlp(slots=3)", "linformer(slots=3, length=20)", "lsh(rounds=2, buckets=4, chunk=4)", "sinkhorn(size=4)",
     "synthesizer(length=20)", "bigbird(size=2, random=1)", "local_blocks(size=4)", "softmax + linear",
-]  # fmt: skip
+]
 
 
 def small(plan="softmax", pairs=False, **options):
     config = StructuredClassifierConfig(
         encoder_self_attention=plan, encoder_embed_dim=12, encoder_ffn_embed_dim=20, encoder_layers=2,
         encoder_attention_heads=2, max_source_positions=20,
-    )  # fmt: skip
+    )
     for name, value in options.items():
         setattr(config, name, value)
     task = types.SimpleNamespace(source_dictionary=dictionary_of("abcd"), labels=["x", "y", "z"], pairs=pairs)
@@ -148,7 +148,7 @@ def data(tmp_path_factory):
             yield Labelled("yn"[1 - i % 2], sides[0], sides[1])
 
     write_sentences(folder, {s: sentences(n) for s, n in (("train", 200), ("valid", 40), ("test", 20))}, ["n", "y"],
-                    dict.fromkeys("abcd", 1), {"corpus": "made up"})  # fmt: skip
+                    dict.fromkeys("abcd", 1), {"corpus": "made up"})
     return folder
 
 
@@ -156,7 +156,7 @@ TRAIN = (
     "--task", "text_classification", "--criterion", "classification_cross_entropy", "--optimizer", "adam", "--lr",
     "0.005", "--batch-size", "20", "--no-epoch-checkpoints", "--log-format", "json", "--update-epoch-batch-itr", "True",
     "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",
-)  # fmt: skip
+)
 
 
 @pytest.mark.training
@@ -166,13 +166,13 @@ def test_pairs_through_the_front_door(data, tmp_path):
         "train", data, *TRAIN, "--arch", "structured_transformer_classifier", "--encoder-self-attention",
         "abc_mlp(slots=3)", *sizes("encoder", dim=16, inner=32, heads=2), "--pooling", "mean", "--max-epoch", 6,
         "--save-dir", tmp_path,
-    )  # fmt: skip
+    )
     best = max(float(x) for x in re.findall(r'"valid_accuracy": "([\d.]+)"', log))
     assert best > 90
     printed = fairseq(
         "validate", data, "--task", "text_classification", "--path", tmp_path / "checkpoint_best.pt", "--valid-subset",
         "valid", "--batch-size", 7, "--log-format", "json",
-    )  # fmt: skip
+    )
     assert float(re.search(r'"valid_accuracy": "?([\d.]+)', printed)[1]) == pytest.approx(best, abs=1e-3)
     assert any("abc" in key or "tied" in key for key in load_checkpoint(tmp_path / "checkpoint_last.pt")["model"])
 

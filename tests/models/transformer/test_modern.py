@@ -20,7 +20,7 @@ from tests.randomised import randomised
 MODERN = dict(
     rotary="all", rotary_base=50.0, qk_norm=True, no_biases=True, rms_norm=True, swiglu=True, decoder_kv_heads=1,
     logit_soft_cap=5.0, short_conv=3,
-)  # fmt: skip
+)
 PUBLISHED = {  # vocabulary, size, inner size, layers, heads, of keys and values, tied; parameters
     "LLaMA 7B": (32000, 4096, 11008, 32, 32, 32, False, 6_738_415_616),
     "TinyLlama 1.1B": (32000, 2048, 5632, 22, 32, 4, False, 1_100_048_384),
@@ -42,7 +42,7 @@ def test_parameters_are_as_many_as_published(name: str) -> None:
             dictionary, decoder_embed_dim=size, decoder_ffn_embed_dim=inner, decoder_layers=layers,
             decoder_attention_heads=heads, decoder_kv_heads=kv_heads, share_decoder_input_output_embed=tied,
             rotary="all", no_biases=True, rms_norm=True, swiglu=True, no_scale_embedding=True,
-        )  # fmt: skip
+        )
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_come_cannot_with_a_cap_either(generator: torch.Generator) -
         ({"logit_soft_cap": 0.0}, "--logit-soft-cap is a finite number above 0, not 0.0"),
         ({"logit_soft_cap": 3.0, "adaptive_softmax_cutoff": "5"}, "does not go with --adaptive-softmax-cutoff"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_told_in_a_sentence(options: dict, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         small_language_model(DICTIONARY, **options)
@@ -170,7 +170,7 @@ def test_options_are_off_where_nothing_is_said() -> None:
 TRAIN = [
     "--optimizer", "adam", "--lr", 0.01, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.1,
     "--short-conv", 3, "--logit-soft-cap", 30,
-]  # fmt: skip
+]
 SIZES = ["-embed-dim", 24, "-attention-heads", 2, "-kv-heads", 1, "-layers", 2]
 
 
@@ -185,7 +185,7 @@ def test_a_preset_trains_resumes_to_the_bit_and_decodes_with_beams(reversals: Pa
         "train", reversals / "bin", *TRAIN, *side("encoder"), *side("decoder"), "--arch",
         "structured_transformer_modern", "--rotary", "hybrid", "--decoder-self-attention", "softmax + gated_delta",
         "--max-tokens", 150, "--share-decoder-input-output-embed", "--criterion", "cross_entropy",
-    ]  # fmt: skip
+    ]
     log = fairseq(*options, "--max-epoch", 12, "--save-dir", tmp_path / "whole")
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
     assert len(losses) == 12
@@ -207,10 +207,10 @@ def test_the_language_model_s_preset_trains_and_is_evaluated(reversals: Path, tm
         "train", reversals / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm_modern",
         *side("decoder"), "--tokens-per-sample", 16, "--sample-break-mode", "eos", "--batch-size", 20, "--max-epoch", 6,
         "--save-dir", tmp_path,
-    )  # fmt: skip
+    )
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
     assert losses[-1] < losses[0]  # words are drawn at random: there is little to learn
     said = fairseq("eval-lm", reversals / "lm", "--path", tmp_path / "checkpoint_last.pt", "--gen-subset", "valid",
-                   "--batch-size", 7, "--sample-break-mode", "eos")  # fmt: skip
+                   "--batch-size", 7, "--sample-break-mode", "eos")
     evaluated = float(re.search(r"Loss \(base 2\): ([\d.]+)", said).group(1))
     assert abs(evaluated - losses[-1]) < 0.01

@@ -69,7 +69,7 @@ def test_one_of_2019_loads_too(generator):
         state[f"{found[1]}in_proj_{found[3]}" if found else key] = (
             torch.cat([original.state_dict()[f"{found[1].replace('decoder.', 'encoder.', 1)}{x}_proj.{found[3]}"]
                        for x in "qkv"]) if found else value
-        )  # fmt: skip
+        )
     assert any("in_proj_weight" in key for key in state)
     tokens = texts(generator)
     model = load(structured(), state)
@@ -95,7 +95,7 @@ def test_other_attention_takes_over_what_it_shares_and_warns(plan, generator, ca
 
 def test_presets_are_of_roberta_base():
     for preset, plan in (("structured_roberta_abc", "abc_mlp(slots=128)"),
-                         ("structured_roberta_linformer", "linformer(slots=128, length=512)")):  # fmt: skip
+                         ("structured_roberta_linformer", "linformer(slots=128, length=512)")):
         namespace = argparse.Namespace()
         ARCH_CONFIG_REGISTRY[preset](namespace)
         assert namespace.encoder_self_attention == plan
@@ -109,7 +109,7 @@ def data(tmp_path_factory):
     folder, chooser = tmp_path_factory.mktemp("text"), random.Random(1)
     for split, count in (("train", 120), ("valid", 24)):
         rows = [(label, f"{'ab'[label]} " * chooser.randint(3, 8) + "c") for label in (chooser.randint(0, 1)
-                for _ in range(count))]  # fmt: skip
+                for _ in range(count))]
         (folder / f"{split}.input0").write_text("".join(f"{text}\n" for _, text in rows))
         (folder / f"{split}.label").write_text("".join(f"{label}\n" for label, _ in rows))
     binarize(folder, folder / "mlm", only=".input0")
@@ -122,12 +122,12 @@ def data(tmp_path_factory):
 TRAIN = (
     "--optimizer", "adam", "--lr", 0.01, "--batch-size", 20, "--update-epoch-batch-itr", "True",
     "--no-epoch-checkpoints", "--dropout", 0.0, "--max-positions", 16, *sizes("encoder", dim=16, inner=32, heads=2),
-)  # fmt: skip
+)
 MASKED = ("--task", "masked_lm", "--criterion", "masked_lm", "--sample-break-mode", "eos", "--tokens-per-sample", 16)
 LABELS = (
     "--task", "sentence_prediction", "--criterion", "sentence_prediction", "--num-classes", 2, "--init-token", 0,
     "--separator-token", 2, "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",
-)  # fmt: skip
+)
 PLAN = ("--arch", "structured_roberta", "--encoder-self-attention", "abc_mlp(slots=3)")
 
 
@@ -135,19 +135,19 @@ PLAN = ("--arch", "structured_roberta", "--encoder-self-attention", "abc_mlp(slo
 def test_pretrained_swapped_continued_and_fine_tuned(data, tmp_path):
     fairseq("train", data / "mlm", *TRAIN, *MASKED, "--arch", "roberta", "--max-epoch", 3, "--save-dir", tmp_path / "a")
     log = fairseq("train", data / "mlm", *TRAIN, *MASKED, *PLAN, "--max-epoch", 4, "--save-dir", tmp_path / "b",
-                  "--finetune-from-model", tmp_path / "a/checkpoint_last.pt")  # fmt: skip
+                  "--finetune-from-model", tmp_path / "a/checkpoint_last.pt")
     assert "the checkpoint has other attention" in log
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
     assert len(losses) == 4 and losses[-1] < 0.9 * losses[0]
     log = fairseq("train", data / "task", *TRAIN, *LABELS, *PLAN, "--max-epoch", 3, "--save-dir", tmp_path / "c",
-                  "--finetune-from-model", tmp_path / "b/checkpoint_last.pt")  # fmt: skip
+                  "--finetune-from-model", tmp_path / "b/checkpoint_last.pt")
     assert "other attention" not in log
     accuracies = [float(value) for value in re.findall(r"\| accuracy ([\d.]+)", log)]
     assert max(accuracies) > 90
     model = load_checkpoint(tmp_path / "c/checkpoint_best.pt")["model"]
     assert any("mechanism.tied" in key for key in model) and any("classification_heads" in key for key in model)
     printed = fairseq("validate", data / "task", "--path", tmp_path / "c/checkpoint_best.pt", *LABELS[:10],
-                      "--valid-subset", "valid", "--batch-size", 7)  # fmt: skip
+                      "--valid-subset", "valid", "--batch-size", 7)
     assert max(accuracies) == pytest.approx(float(re.findall(r"accuracy ([\d.]+)", printed)[-1]), abs=0.1)
 
 
@@ -156,7 +156,7 @@ def test_wrong_input(data, tmp_path):
         structured("additive")
     with pytest.raises(ValueError, match="another architecture"):
         load(structured(), RobertaModel.build_model(
-            argparse.Namespace(**{**SIZES, "encoder_layers": 3}, max_positions=30), TASK).state_dict())  # fmt: skip
+            argparse.Namespace(**{**SIZES, "encoder_layers": 3}, max_positions=30), TASK).state_dict())
     model = structured("linformer(slots=3, length=8)")
     with pytest.raises(ValueError, match="linformer: a sequence of .* tokens or more; its memory is laid out for 8"):
         model(texts(torch.Generator().manual_seed(1)))

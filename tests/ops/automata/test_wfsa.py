@@ -201,7 +201,7 @@ def test_symbols_in_their_order_may_be_left_out(generator):
     """Without symbols a mask says, string by string, which of all V symbols are there."""
     arcs = [Arc(i, j, torch.randn(4, generator=generator).double()) for i in (0, 1) for j in (0, 1)]
     automaton = wfsa(2, arcs, epsilons=[Arc(0, 1, -0.5)], initial={0: 0.0}, final={1: 0.3, 0: -1.0},
-                     semiring=LogSemiring())  # fmt: skip
+                     semiring=LogSemiring())
     mask = torch.tensor([[False, True, False, False], [True, True, True, True], [False] * 4])
     found, paths = forward(automaton, padding_mask=mask).scores, best_path(automaton, padding_mask=mask)
     for row, (kept, path) in enumerate(zip((~mask).unbind(0), paths, strict=True)):

@@ -26,7 +26,7 @@ CHUNK = PushdownTape.CHUNK
 def draw(generator, T, B, reading, controls, spread=0.5):
     """gates, hidden, cell, recurrent, controls, controls_bias."""
     shapes = [(T, B, 4 * HIDDEN), (B, HIDDEN), (B, HIDDEN), (reading + HIDDEN, 4 * HIDDEN), (HIDDEN, controls),
-              (controls,)]  # fmt: skip
+              (controls,)]
     return [(spread * torch.randn(x, generator=generator, dtype=torch.float64)).requires_grad_() for x in shapes]
 
 

@@ -100,7 +100,7 @@ for thread in threads: thread.join()
 print(found)
 """
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, VARIABLE: "1"}, capture_output=True,
-                          text=True, check=False)  # fmt: skip
+                          text=True, check=False)
     assert done.stdout == "[True, True, True, True]\n", done.stderr
 
 

@@ -131,7 +131,7 @@ def test_what_kernels_do_not_take(kernels, compiled):
 
 @pytest.mark.parametrize("sight", ["all", "causal", "drawn", "padding", "nothing"])
 @pytest.mark.parametrize("sizes", [(2, 4, 2, 5, 7, 3, 6), (1, 2, 2, 13, 13, 8, 8), (2, 3, 1, 70, 70, 16, 5),
-                                   (1, 1, 1, 1, 1, 1, 1), (2, 2, 2, 33, 40, 32, 17)])  # fmt: skip
+                                   (1, 1, 1, 1, 1, 1, 1), (2, 2, 2, 33, 40, 32, 17)])
 def test_attention_is_that_by_the_definition(sizes, sight, kernels, generator):
     B, H, J, T, S, D, E = sizes
     causal, visible = sight == "causal" and T == S, None

@@ -11,7 +11,7 @@ from tests.ops.test_first_derivatives import CASES, refused
 SHARED = [
     "pushdown_stack", "superposition_stack", "causal_bounded_memory", "causal_linear_attention", "chain_marginals",
     "projective_marginals", "constituency_marginals", "gated_delta_rule", "gated_slots",
-]  # fmt: skip
+]
 TWICE = {
     "seqstruct_spanning_marginals",  # it differentiates PyTorch's form then
     "seqstruct_dropped",  # it is linear

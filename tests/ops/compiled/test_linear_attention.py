@@ -178,7 +178,7 @@ def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):
 
 @pytest.mark.parametrize("part, read_alone", [
     ("log_gate", False), ("rows", False), ("rows", True), ("bias", False), ("bias", True),
-])  # fmt: skip
+])
 def test_so_is_a_step_whose_gate_or_map_alone_has_a_gradient(part, read_alone, both, generator):
     given = {k: x.detach() for k, x in inputs("learned", (1, 5, 3), torch.float64, generator).items()}
 

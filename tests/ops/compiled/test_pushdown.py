@@ -17,7 +17,7 @@ from tests.ops.pushdown.test_step import by_steps
 SIZES = [
     (2, 1, 2, 3, 5), (2, 2, 1, 1, 1), (1, 3, 2, 2, 2), (3, 13, 2, 3, 5), (2, 33, 3, 3, 7), (1, 80, 2, 3, 5),
     (2, 40, 1, 3, 9), (1, 24, 5, 2, 3), (1, 19, 7, 2, 2), (1, 20, 8, 1, 2), (1, 7, 9, 2, 17), (1, 9, 17, 1, 3),
-]  # fmt: skip
+]
 
 
 def draw(generator, B, T, Q, S, m, dtype=torch.float64):

@@ -19,7 +19,7 @@ from tests.ops.trees.enumeration import (
     masked_everywhere,
     padding,
     scores_of,
-)  # fmt: skip
+)
 
 INF = float("inf")
 
@@ -33,9 +33,9 @@ class Trees(NamedTuple):
 
 
 PROJECTIVE = Trees(True, trees.projective_marginals, trees.projective_log_partition, trees.projective_entropy,
-                   trees.projective_best_tree)  # fmt: skip
+                   trees.projective_best_tree)
 SPANNING = Trees(False, trees.spanning_marginals, trees.spanning_log_partition, trees.spanning_entropy,
-                 trees.spanning_best_tree)  # fmt: skip
+                 trees.spanning_best_tree)
 kinds = pytest.mark.parametrize("kind", [PROJECTIVE, SPANNING], ids=["projective", "spanning"])
 roots = pytest.mark.parametrize("single_root", [False, True])
 REFERENCE = {
@@ -45,7 +45,7 @@ REFERENCE = {
         "single_n3", "single_n4", "single_n6", "single_n12", "single_n25_lengths",
     ],
     SPANNING: ["multi_n5_lengths", "single_n5", "multi_n3", "multi_n5", "multi_n12", "single_n3"],
-}  # fmt: skip
+}
 
 
 @kinds

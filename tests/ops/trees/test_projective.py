@@ -27,7 +27,7 @@ from tests.ops.trees.enumeration import (
     indicators,
     padding,
     scores_of,
-)  # fmt: skip
+)
 
 INF = float("inf")
 roots = pytest.mark.parametrize("single_root", [False, True])
