@@ -85,7 +85,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
     score = {row: list(found[row, "test_tokenized_bleu_lowercased"].values.values()) for row in five}
     told = "Transformer has {}, ConvS2S {}, RNNsearch {}, Luong general {} and GNMT {};"
     assert told.format(*map(listed, score.values())) in text
-    assert [len(values) for values in score.values()] == [3, 3, 2, 2, 2]
+    assert [len(values) for values in score.values()] == [3, 3, 2, 3, 2]
     ahead, p, behind, chrf_p = ([found["ConvS2S", f"test_{metric}"].values[seed] for seed in (1, 2, 3)] for metric in (
         "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))
     told = f"{listed(ahead)} ahead in BLEU (p {listed(p, '.2f')}), {listed(behind)} behind in chrF (p "
@@ -95,6 +95,8 @@ def test_the_lineage_is_told_as_the_records_have_it():
     for less in of_other:
         assert f"have {less:.1f} BLEU less than those of the same seeds that the table averages." in text
     assert again == pytest.approx(0, abs=1e-9)
+    gap = -found["Luong general", "test_bleu_difference"].values[3]
+    assert found["Luong general", "test_bleu"].values[3] + gap == pytest.approx(softmax[3], abs=1e-9)
     later = tuple(f"Luong {score}" for score in ("dot", "location", "concat", "local-m", "local-p"))
     later += "Sutskever, source not reversed", "decoder performer", "decoder t2r", "Transformer, words"
     later += "decoder lsh", "decoder lsh(buckets=2)", "decoder gated_delta", "decoder superposition_stack"
@@ -114,10 +116,10 @@ def test_the_lineage_is_told_as_the_records_have_it():
     told = f"{-behind[0]:.1f} and {-behind[1]:.1f} behind in BLEU (p {p[0]:.2g} and {p[1]:.1g})"
     assert f"RNNsearch {told}, 0.3 ahead in chrF with both (p 0.13)." in text
     assert {f"{value:.1f}" for value in ahead} == {"0.3"} and {f"{value:.2f}" for value in chrf_p} == {"0.13"}
-    metrics = (f"test_{metric}" for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))
-    luong = [abs(found[models[2], metric].values[seed]) for metric in metrics for seed in (1, 2)]
-    told = "of two layers is behind the Transformer by {:.1f} and {:.1f} BLEU (p {:.3f} and {:.3f}; in chrF by "
-    assert (told + "{:.1f} and {:.1f}, p {:.3f} and {:.3f}), GNMT, of four,").format(*luong) in text
+    behind, p, chrf, chrf_p = ([found["Luong general", f"test_{metric}"].values[seed] for seed in (1, 2, 3)]
+                               for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))
+    told = f"of two layers is behind the Transformer by {listed(behind)} BLEU (p {listed(p, '.3f')}; in chrF by "
+    assert f"{told}{listed(chrf)}, p {listed(chrf_p, '.3f')}), GNMT, of four," in text
     gnmt = [abs(found["GNMT", f"test_{metric}"].values[seed]) for metric in (
         "bleu_difference", "bleu_p", "chrf_difference", "chrf_p") for seed in (1, 2)]
     told = "GNMT, of four, by {:.1f} and {:.1f} (p {:.3f} and {:.3f}; in chrF by {:.1f} and {:.1f}, p {:.3f}) and the"
@@ -246,7 +248,7 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     whole = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
     less = [whole["Luong general", f"test_{name}"][seed] - whole["GNMT", f"test_{name}"][seed]
             for name in ("bleu", "chrf") for seed in (1, 2)]
-    told = "GNMT has {:.1f} BLEU less than Luong general by one seed and {:.1f} more by the other, in chrF {:.1f} and "
+    told = "GNMT has {:.1f} BLEU less than Luong general by one and {:.1f} more by the other, in chrF {:.1f} and "
     assert (told + "{:.1f} less, and a").format(less[0], -less[1], *less[2:]) in text
     scores = "test_bleu", "test_chrf", "validation_perplexity"
     one, two = ([whole[f"Luong general{layers}", name][2] for name in scores] for layers in (", one layer", ""))
@@ -290,13 +292,14 @@ def test_scores_of_attention_are_told_as_recorded():
     names = "test_bleu", "test_chrf", "validation_perplexity"
     scores = "dot", "location", "concat", "local-m", "local-p"
     others = [[of[f"Luong {score}", name][2] for name in names] for score in scores]
-    general = [[of["Luong general", name][seed] for seed in (1, 2)] for name in names]
+    general = [[of["Luong general", name][seed] for seed in (1, 2, 3)] for name in names]
     told = "Dot has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f}, location, whose weights do not look at the "
     told += "source, {:.1f}, {:.1f} and {:.1f}, concat {:.1f}, {:.1f} and {:.1f}, local-m, general in a window at the "
     told += "step's own place, {:.1f}, {:.1f} and {:.1f}, local-p, in one that is predicted, {:.1f}, {:.1f} and {:.1f}"
     told = told.format(*(value for of_score in others for value in of_score))
-    assert f"{told}, where general has 36.3 with both seeds" in item and {f"{x:.1f}" for x in general[0]} == {"36.3"}
-    assert "{:.1f} and {:.1f}, and {:.1f} and {:.1f}. They are".format(*general[1], *general[2]) in item
+    told += ", where general has 36.3 with each of its seeds"
+    assert f"{told}, {listed(general[1])}, and {listed(general[2])}. They are" in item
+    assert {f"{x:.1f}" for x in general[0]} == {"36.3"}
     behind = [-of[f"Luong {score}", f"test_{name}_difference"][2] for name in ("bleu", "chrf") for score in scores]
     told = "are {:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f} BLEU behind the Transformer of their seed (p 0.001; in chrF "
     assert (told + "{:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f}, p 0.001)").format(*behind) in item
