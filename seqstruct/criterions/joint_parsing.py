@@ -85,7 +85,7 @@ class JointParsingCriterion(FairseqCriterion):
         if not model.training:
             right = int((model.best(name, found, batch["padding_mask"]) == batch["classes"]).sum())
             self._add(log, "class", {"right": right, "sentences": batch["classes"].numel()})
-        return F.cross_entropy(found, batch["classes"], reduction="none")
+        return F.cross_entropy(found.logits, batch["classes"], reduction="none")
 
     def _count_trees(self, heads: Tensor, batch: Dict[str, Tensor], prefix: str, log: Dict[str, Any]) -> None:
         punctuation = self.punctuation[batch["tokens"][:, 2, 1:]]

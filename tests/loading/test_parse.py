@@ -66,7 +66,7 @@ def test_classes(parser, loaded):
     dataset = loaded.task.datasets["test_sst"]
     batch = dataset.collater([dataset[i] for i in range(len(dataset))])["net_input"]["batches"]["sst"]
     with torch.no_grad():
-        best = loaded.model({"sst": batch})["sst"].argmax(1)
+        best = loaded.model({"sst": batch})["sst"].logits.argmax(1)
     assert loaded.classify(annotated) == [loaded.task.labels["sst"][i] for i in best]
     assert loaded.classify(" ".join(annotated[0].words)) == loaded.classify(annotated)[0]
 

@@ -94,6 +94,13 @@ class Graphs(NamedTuple):
     pruner: Optional[Tensor] = None
 
 
+class Classes(NamedTuple):
+    """logits: B K.  structure: the intermediate trees or graphs, or None."""
+
+    logits: Tensor
+    structure: Any = None
+
+
 @register_model("joint_parser", dataclass=JointParserConfig)
 class JointParser(BaseFairseqModel):
     """The parsers and the classifier that the corpora of a folder need.
@@ -190,7 +197,7 @@ class JointParser(BaseFairseqModel):
         self.load_state_dict(shared, strict=False)
 
     def forward(self, batches: Dict[str, Dict[str, Tensor]]) -> Dict[str, Any]:
-        """Trees, Graphs or logits of classes of each corpus by its name; batches as of `CorporaUnion.collater`."""
+        """Trees, Graphs or Classes for each corpus in the batch, by name; batches as `Union.collater` gives them."""
         run = {"trees": self.parse_trees, "graphs": self.parse_graphs, "classes": self.classify}
         found = {}
         for name, batch in batches.items():
@@ -227,15 +234,16 @@ class JointParser(BaseFairseqModel):
             scorers["heads"](states).squeeze(-1), scorers["arcs"](states).squeeze(-1), labels, possible, trees, pruner
         )
 
-    def classify(self, tokens: Tensor, padding_mask: Tensor) -> Tensor:
-        """Logits B K of the classes of sentences, from the words and the intermediate structure."""
+    def classify(self, tokens: Tensor, padding_mask: Tensor) -> Classes:
+        """Classes of sentences, from the words and the intermediate structure."""
         if self.intermediate == "none":
-            return self.classifier(tokens, padding_mask)
+            return Classes(self.classifier(tokens, padding_mask))
         if self.intermediate == "tree":
             trees = self.parse_trees(tokens, padding_mask, decode=True)
-            return self.classifier(tokens, padding_mask, trees.parts)
-        parts = self._graph_parts(self.parse_graphs(tokens, padding_mask, name=self.graph_corpus))
-        return self.classifier(tokens, padding_mask, parts[..., 0], parts[..., 1:])
+            return Classes(self.classifier(tokens, padding_mask, trees.parts), trees)
+        graphs = self.parse_graphs(tokens, padding_mask, name=self.graph_corpus)
+        parts = self._graph_parts(graphs)
+        return Classes(self.classifier(tokens, padding_mask, parts[..., 0], parts[..., 1:]), graphs)
 
     def _graph_parts(self, graphs: Graphs) -> Tensor:
         """B N N L: arcs, then labels but `<top>`, of the best graph; the root's arcs are 0."""
@@ -267,7 +275,7 @@ class JointParser(BaseFairseqModel):
         if isinstance(found, Graphs):
             deterministic = getattr(self, f"deterministic_{name}")
             return best_graph(found.heads, found.arcs, found.labels, found.possible, deterministic)
-        return found.argmax(-1)
+        return found.logits.argmax(-1)
 
 
 class Classifier(nn.Module):
