@@ -5,13 +5,13 @@
 * Hypotheses of one sentence read the same source, so a new order of hypotheses within sentences leaves alone what
   depends on the source only: encoder outputs, and the memories of cross attention.
 
-What a sentence becomes does not depend on those beside it: a limit that a source's length sets (--max-len-a,
---match-source-len) is of that source, where upstream takes the longest of the batch, and the least length holds from a
-sentence's own prefix on.
-
 The first applies to plain beam search without prefixes, forbidden symbols or n-grams or a language model beside; others
-are searched as upstream does.  Candidates of exactly equal score may come in another order.  What differs is the
-attention of an ensemble in which some models have none: upstream divides that of the others by the number of all.
+are searched as upstream does.  Candidates of exactly equal score may come in another order.  What differs:
+
+* What a sentence becomes does not depend on those beside it: a limit that a source's length sets (--max-len-a,
+  --match-source-len) is of that source, where upstream takes the longest of the batch, and the least length holds from
+  a sentence's own prefix on.
+* The attention of an ensemble in which some models have none: upstream divides that of the others by the number of all.
 """
 
 from __future__ import annotations
