@@ -101,7 +101,7 @@ def _products(x: Tensor, y: Tensor, log_decay: Tensor | None, factors: Levels | 
 def _sums(
     weights: Tensor, y: Tensor, log_decay: Tensor | None, factors: Levels | None, back: bool = False
 ) -> Tensor:
-    """back: ... R K, the sum over t >= s of weights[t, s] y_t, decayed from s to t."""
+    """... R K: the sum over s <= t of weights[t, s] y_s, decayed from s to t; back: over t >= s, of y_t."""
     if factors is None:
         from seqstruct.ops.delta.triton import triton_sums
 
