@@ -73,5 +73,6 @@ def eval_lm_dataloader(
         long = sizes > max_positions
         if long.any():
             logger.warning("the perplexity is without %d of %d sequences, %d of %d tokens, that are longer than the "
-                           "%d positions of the model", long.sum(), len(sizes), sizes[long].sum(), sizes.sum(), max_positions)
+                           "%d positions of the model",
+                           long.sum(), len(sizes), sizes[long].sum(), sizes.sum(), max_positions)
     return load(self, dataset, *rest, max_positions=max_positions, **evaluated(num_shards, shard_id), **named)
