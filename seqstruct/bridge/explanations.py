@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairseq.optim.lr_scheduler import FairseqLRScheduler
+from fairseq.trainer import Trainer
+from omegaconf.errors import OmegaConfBaseException
+
+from seqstruct.bridge.options import spelled
 
 BATCHES = {"train_step", "valid_step", "inference_step"}
 
@@ -42,6 +46,19 @@ def explain(error: BaseException) -> str | None:
     return next(filter(None, (explanation(error, frames) for explanation in EXPLANATIONS)), None)
 
 
+def _no_such_config(error: BaseException, frames: list[Frame]) -> str | None:
+    """fairseq takes a --config-name that no file has for its own defaults, in which something is missing."""
+    trains = any(isinstance(frame.variables.get("trainer"), Trainer) for frame in frames)
+    args = next((f.variables["args"] for f in frames if f.within("hydra/_internal/utils.py", "_run_hydra")), None)
+    if trains or args is None or args.config_name in (None, "config") or args.config_path is not None:
+        return None
+    name = f"{args.config_name.removesuffix('.yaml')}.yaml"
+    if args.config_dir is None:
+        return f"--config-name {args.config_name} needs the folder of {name}, --config-dir"
+    folder = Path(args.config_dir).absolute()
+    return None if (folder / name).is_file() else f"--config-name {args.config_name}: no {name} in {folder}"
+
+
 def _no_batch_size(error: BaseException, frames: list[Frame]) -> str | None:
     if "Must specify batch size" in str(error):
         return "give the size of batches: --batch-size SENTENCES or --max-tokens TOKENS"
@@ -62,6 +79,19 @@ def _no_such_part(error: BaseException, frames: list[Frame]) -> str | None:
         return None
     found = frames[-1].variables
     return f"no {found['registry_name']} is called {found['choice']}; there are: {', '.join(sorted(found['REGISTRY']))}"
+
+
+def _no_such_option(error: BaseException, frames: list[Frame]) -> str | None:
+    """What a schedule or an optimizer needs and was not given, or cannot be given here."""
+    found = re.match(r"Error merging override \w+\.(\w+)=null", str(error))
+    if found:
+        return f"give {spelled(found[1])}"
+    if frames[-1].within("tri_stage_lr_scheduler.py", "__init__") and not str(error):
+        return "--phase-ratio needs --max-update, of which it gives the parts"
+    if isinstance(error, OmegaConfBaseException) and any(f.within("fairseq/optim/composite.py") for f in frames):
+        return ("--optimizer composite needs the optimizer of each group, in a file of fairseq-hydra-train: "
+                f"{str(error).splitlines()[0]}")
+    return None
 
 
 def _no_split(error: BaseException, frames: list[Frame]) -> str | None:
@@ -215,7 +245,7 @@ def _configuration(frames: list[Frame]) -> Any:
 
 
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
-    _no_batch_size, _no_architecture, _no_such_part, _no_split, _damaged_data, _beyond_the_table, _no_such_metric,
-    _no_language_model, _not_a_literal, _no_such_task_option, _no_processes, _half_without_a_gpu, _unused_parameters,
-    _other_optimizer, _other_schedule, _together,
+    _no_such_config, _no_batch_size, _no_architecture, _no_such_part, _no_such_option, _no_split, _damaged_data,
+    _beyond_the_table, _no_such_metric, _no_language_model, _not_a_literal, _no_such_task_option, _no_processes,
+    _half_without_a_gpu, _unused_parameters, _other_optimizer, _other_schedule, _together,
 )

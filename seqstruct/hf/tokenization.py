@@ -111,6 +111,15 @@ class SeqstructTokenizer(PreTrainedTokenizer):
         ids = [token_ids] if isinstance(token_ids, int) else token_ids
         return self.convert_tokens_to_string([self._convert_id_to_token(int(i)) for i in ids if int(i) not in left_out])
 
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        """Marks symbols that are there.  Raises ValueError on others: pieces of a text are cut and joined as the run's,
+        which has no such symbol."""
+        for token in map(str, new_tokens or ()):
+            if token and token not in self.ids[self.side]:
+                raise ValueError(f"{token!r} is no symbol of the {self.side}: a run has those of the dictionaries that "
+                                 "it was trained with, and none is added to them")
+        return super()._add_tokens(new_tokens, special_tokens=special_tokens)
+
     def _switch_to_input_mode(self) -> None:
         self.side = "source"
 

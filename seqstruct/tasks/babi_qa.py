@@ -49,7 +49,7 @@ class BabiQATask(FolderTask):
         self.vocabulary = {word: number for number, word in enumerate(words)}
         self.seeds = range(cfg.first_seed, cfg.first_seed + cfg.seeds)
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read train, valid or test.  Raises ValueError naming file and line for what the vocabulary does not have."""
         path = existing(Path(self.cfg.data) / f"{split}.txt")
         questions = encode(read_questions(path), self.vocabulary, self.cfg.memory, path)

@@ -57,7 +57,7 @@ class CFLLanguageModelingTask(FolderTask):
         ranges = meta["lengths"], meta["test_lengths"]
         self.lengths = sorted({length for low, high in ranges for length in self.language.valid_lengths(low, high)})
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read a split: train, valid or test.  Raises ValueError if a file is missing, truncated or altered."""
         strings, log_probability = read_split(self.cfg.data, split, self.meta)
         lengths = self.meta["valid_length_counts"][split]

@@ -67,7 +67,7 @@ class JointParsingTask(FolderTask):
             if entry["kind"] == "graphs"
         }
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read a split of all corpora that have it, or of one: "SPLIT_CORPUS".
 
         Raises ValueError if none has it, or a file is altered.

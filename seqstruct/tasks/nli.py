@@ -49,7 +49,7 @@ class NLITask(FolderTask):
         path = Path(cfg.data) / VECTORS
         self.word_vectors: Optional[Tensor] = torch.from_numpy(np.load(path)) if path.is_file() else None
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read train, valid or test.  Raises ValueError naming file and line for what does not fit."""
         pairs = read_split(self.cfg.data, split, self.labels, self.vocabulary)
         self.datasets[split] = PairsDataset(pairs, self.vocabulary, self.labels, shuffle=split == "train")

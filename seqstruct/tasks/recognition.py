@@ -45,7 +45,7 @@ class RecognitionTask(FolderTask):
         self.language = find_language(self.meta["language"])
         self.longest = max(self.meta[name][1] for name in ("lengths", "long_lengths", "test_lengths"))
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read a split: train, valid, valid_long or test, and what trivial rules of training have right there.
 
         Raises ValueError if a file is missing or altered.

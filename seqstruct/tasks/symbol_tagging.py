@@ -36,7 +36,7 @@ class SymbolTaggingTask(FolderTask):
         self.rule = best_rule(self.meta)
         self.dictionary = self.target = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read a split: train, valid, test or test_long.  Raises ValueError if its file is missing or altered."""
         examples = read_split(self.cfg.data, split, self.meta)
         reached = self.meta["rules"][self.rule][split][0]

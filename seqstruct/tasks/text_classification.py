@@ -66,7 +66,7 @@ class TextClassificationTask(FolderTask):
             raise ValueError(f"{name} labels single texts, and {self.cfg.data} has pairs")
         return model
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read a split: train, valid or test.  Raises ValueError on an altered file, empty sentence or wrong label."""
         texts, labels = read_split(self.cfg.data, split, self.meta)
         second = self._ids(read_second(self.cfg.data, split, self.meta)) if self.pairs else None

@@ -38,7 +38,7 @@ class TreeTransductionTask(FolderTask):
         self.meta = read_meta(cfg.data)
         self.dictionary, self.target = (Dictionary.load(str(Path(cfg.data) / f"dict.{side}.txt")) for side in SIDES)
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+    def load_dataset(self, split: str, epoch: int = 1, **_: Any) -> None:
         """Read a split: train, valid or test.
 
         Raises ValueError if a file is missing or altered, or, with file and line, a formula is not one.

@@ -34,6 +34,20 @@ def test_a_tokenizer_that_was_used_is_pickled(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(tokenizer))("Long lists.") == tokenizer("Long lists.")
 
 
+def test_no_symbol_is_added(tmp_path: Path) -> None:
+    """It would be found in no text that is cut to subwords, and be unknown in what is decoded."""
+    tokenizer = tokenizer_of(tmp_path)
+    assert tokenizer.add_tokens(["long"]) == 0
+    assert tokenizer.decode(tokenizer("long lists")["input_ids"]) == "long lists </s>"
+    told = " is no symbol of the source: a run has those of the dictionaries that it was trained with"
+    with pytest.raises(ValueError, match=f"'novel'{told}"):
+        tokenizer.add_tokens(["lists", "novel"])
+    with pytest.raises(ValueError, match=f"'<mask>'{told}"):
+        tokenizer.add_special_tokens({"mask_token": "<mask>"})
+    with pytest.raises(ValueError, match=f"'<none>'{told}"):
+        tokenizer_of(tmp_path, pad_token="<none>")
+
+
 def test_what_is_no_id_is_unknown(tmp_path: Path) -> None:
     """Such as -100, of labels that nothing is learnt from, which is no symbol counted from the end."""
     symbols = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(200))]

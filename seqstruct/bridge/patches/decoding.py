@@ -96,7 +96,7 @@ def build_generator(
     extra_gen_cls_kwargs: Any = None, *rest: Any, **named: Any,
 ) -> Any:
     """Options that do nothing: those of other decoders, which end in a KeyError, those of scores beside
-    --score-reference, and in fairseq-interactive a language model.
+    --score-reference, and in fairseq-interactive a language model and prefixes; soft alignments fail there.
     """
     for option in STEPWISE:
         if getattr(args, option, False):
@@ -107,6 +107,10 @@ def build_generator(
             if getattr(args, option, default) != default:
                 raise ValueError("--score-reference gives the mean log-probability of a model's symbols; "
                                  f"{spelled(option)} does nothing beside it")
-    elif getattr(args, "lm_path", None) is not None and "lm_model" not in (extra_gen_cls_kwargs or {}):
-        raise ValueError("--lm-path: fairseq-generate alone reads a language model")
+    elif "lm_model" not in (extra_gen_cls_kwargs or {}):  # which fairseq-generate alone gives, None where it has none
+        for option, what in {"lm_path": "a language model", "prefix_size": "prefixes, of references"}.items():
+            if getattr(args, option, None):
+                raise ValueError(f"{spelled(option)}: fairseq-generate alone reads {what}")
+        if str(getattr(args, "print_alignment", None)) == "soft":
+            raise ValueError("--print-alignment soft: fairseq-generate alone prints soft alignments")
     return build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *rest, **named)

@@ -32,6 +32,12 @@ def verify_checkpoint_directory(verify: Callable, save_dir: str) -> None:
         raise OSError(error.errno, error.strerror, save_dir) from error
 
 
+@patch(checkpoint_utils, "checkpoint_paths")
+def checkpoint_paths(find: Callable, path: str, pattern: str = r"checkpoint(\d+)\.pt", keep_match: bool = False) -> Any:
+    """--keep-best-checkpoints does not know its files of negative values, and removes none of them."""
+    return find(path, pattern.replace(r"(\d+\.?\d*)", r"(-?\d+\.?\d*)"), keep_match)
+
+
 @patch(Trainer, "save_checkpoint")
 def save_checkpoint(save: Callable, self: Trainer, filename: str, extra_state: Any) -> Any:
     """A crash.pt is written for a mistake, and before the first update: it holds nothing that is not elsewhere."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 from collections.abc import Sequence
 from typing import Any, Callable
@@ -40,7 +41,12 @@ def load_checkpoint_to_cpu(
 
 @patch(checkpoint_utils, "load_checkpoint")
 def load_checkpoint(load: Callable, cfg: Any, trainer: Trainer, *rest: Any, **named: Any) -> Any:
-    """Where the file of --restore-file is not there, a run starts anew without a word that is seen."""
+    """Where the file of --restore-file is not there, a run starts anew without a word that is seen; overrides that are
+    no dictionary end in a TypeError.
+    """
+    if not isinstance(ast.literal_eval(cfg.optimizer_overrides), dict):
+        raise ValueError("--optimizer-overrides takes a Python dictionary, such as \"{'lr': [0.1]}\", not "
+                         f"{cfg.optimizer_overrides}")
     path = cfg.restore_file
     if path != "checkpoint_last.pt" and not (trainer.checkpoint_suffix or PathManager.exists(path)):
         raise FileNotFoundError(f"--restore-file {path}: no such checkpoint")

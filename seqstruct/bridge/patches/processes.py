@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Callable
 
+import numpy
 import torch
 from fairseq.distributed import utils as distributed
 from fairseq.models import distributed_fairseq_model
@@ -12,6 +14,8 @@ from fairseq.trainer import Trainer
 from fairseq.utils import move_to_cpu
 
 from seqstruct.bridge.patches.patch import patch
+
+logger = logging.getLogger(__name__)
 
 
 @patch(distributed, "all_gather_list")
@@ -58,8 +62,17 @@ def evaluated(num_shards: int, shard_id: int) -> dict[str, int]:
 
 @patch(LanguageModelingTask, "eval_lm_dataloader")
 def eval_lm_dataloader(
-    load: Callable, self: LanguageModelingTask, dataset: Any, *rest: Any, num_shards: int = 1, shard_id: int = 0,
-    **named: Any,
+    load: Callable, self: LanguageModelingTask, dataset: Any, *rest: Any, max_positions: int | None = None,
+    num_shards: int = 1, shard_id: int = 0, **named: Any,
 ) -> Any:
-    """Of several processes each evaluates a part of the text, and what the first one says of its own is the result."""
-    return load(self, dataset, *rest, **evaluated(num_shards, shard_id), **named)
+    """Of several processes each evaluates a part of the text, and what the first one says of its own is the result; how
+    much of the text is too long for the model, and in no perplexity, is not told.
+    """
+    if max_positions is not None:
+        sizes = numpy.asarray(getattr(dataset, "sizes", ()))  # a stream has none: it is cut to segments
+        long = sizes > max_positions
+        if long.any():
+            logger.warning("the perplexity is without %d of %d sequences, %d of %d tokens, that are longer than the "
+                           "%d positions of the model",
+                           long.sum(), len(sizes), sizes[long].sum(), sizes.sum(), max_positions)
+    return load(self, dataset, *rest, max_positions=max_positions, **evaluated(num_shards, shard_id), **named)

@@ -5,6 +5,7 @@ A model or criterion that works with certain tasks alone names them, `made_for =
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -110,6 +111,8 @@ def build_criterion(build: Callable, cfg: Any, task: Any, *rest: Any, **named: A
 @patch(tasks, "setup_task")
 def setup_task(setup: Callable, cfg: Any, **named: Any) -> Any:
     """Unknown tasks, sizes below 1, missing dictionaries and languages are told in terms of fairseq's code."""
+    if cfg is None:
+        raise ValueError("give a task, such as task=translation or task=language_modeling")
     options = _items(cfg)
     name = options.get("_name") or options.get("task")
     if name is not None and name not in TASK_REGISTRY:
@@ -135,13 +138,22 @@ def setup_task(setup: Callable, cfg: Any, **named: Any) -> Any:
 
 
 @patch(Trainer, "__init__")
-def initialize(original: Callable, self: Trainer, cfg: Any, *rest: Any, **named: Any) -> None:
-    """An interval of 0, as if never, is divided by."""
+def initialize(original: Callable, self: Trainer, cfg: Any, task: Any, *rest: Any, **named: Any) -> None:
+    """An interval of 0, as if never, is divided by, and --combine-valid-subsets does nothing beside other subsets than
+    valid, which are then missing, and in tasks that do not ask for it.
+    """
     for section, options in INTERVALS.items():
         for option in options:
             if cfg[section][option] in (0, [0]):
                 raise ValueError(f"{spelled(option)} is 1 or more, not 0")
-    original(self, cfg, *rest, **named)
+    if cfg.dataset.combine_valid_subsets and not cfg.dataset.disable_validation:
+        if cfg.dataset.valid_subset != "valid":
+            raise ValueError("--combine-valid-subsets makes one of valid, valid1 and so on, which goes with "
+                             f"--valid-subset valid, not {cfg.dataset.valid_subset}")
+        if "combine" not in inspect.signature(task.load_dataset).parameters:
+            raise ValueError(f"--combine-valid-subsets does nothing in --task {cfg.task._name}, which reads one subset "
+                             "by a name")
+    original(self, cfg, task, *rest, **named)
 
 
 @patch(FairseqTask, "filter_indices_by_size")

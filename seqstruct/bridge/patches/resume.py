@@ -9,6 +9,7 @@ epoch makes them anew (`--update-epoch-batch-itr`).  The versions that wrote a c
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any, Callable
 
@@ -19,6 +20,8 @@ from fairseq.trainer import Trainer
 
 from seqstruct.bridge.patches.patch import patch
 from seqstruct.bridge.versions import versions
+
+logger = logging.getLogger(__name__)
 
 _KEY = "seqstruct_resume"
 
@@ -44,8 +47,14 @@ def load_checkpoint(
     load: Callable, self: Trainer, filename: str, reset_optimizer: bool = False, reset_lr_scheduler: bool = False,
     optimizer_overrides: dict[str, Any] | None = None, reset_meters: bool = False,
 ) -> Any:
-    """They start anew, and the step of the schedule after the last validation is left out."""
+    """They start anew, the step of the schedule after the last validation is left out, and a checkpoint without an
+    optimizer's state starts all but its parameters anew without a word.
+    """
     extra_state = load(self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters)
+    updates = self._optim_history[-1].get("num_updates", 0) if self._optim_history else 0
+    if not reset_optimizer and self.get_num_updates() < updates and self.is_data_parallel_master:
+        logger.warning("%s, of %d updates, has no state of the optimizer, as with --no-save-optimizer-state: "
+                       "optimizer, schedule and the count of updates begin anew", filename, updates)
     kept = (extra_state or {}).get(_KEY)
     if kept is None or reset_optimizer:
         return extra_state

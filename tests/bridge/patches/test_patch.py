@@ -20,6 +20,7 @@ MENDED = {
     "LanguageModelingTask.eval_lm_dataloader", "Linear.forward", "NGramRepeatBlock.forward", "SequenceScorer.generate",
     "Trainer.__init__",
     "Trainer.load_checkpoint", "Trainer.save_checkpoint", "Trainer.state_dict", "Trainer.train_step",
+    "fairseq.checkpoint_utils.checkpoint_paths",
     "fairseq.checkpoint_utils.load_checkpoint", "fairseq.checkpoint_utils.load_checkpoint_to_cpu",
     "fairseq.checkpoint_utils.load_model_ensemble_and_task", "fairseq.checkpoint_utils.verify_checkpoint_directory",
     "fairseq.criterions.build_criterion", "fairseq.data.data_utils.batch_by_size",

@@ -9,6 +9,7 @@ import pytest
 import torch
 from fairseq.distributed import utils as distributed
 from fairseq.models.distributed_fairseq_model import DistributedFairseqModel
+from fairseq.tasks.language_modeling import LanguageModelingTask
 from torch import nn
 
 
@@ -23,6 +24,17 @@ def group() -> Iterator[torch.distributed.ProcessGroup]:
 def test_objects_of_any_size_are_gathered(group: torch.distributed.ProcessGroup, count: int) -> None:
     log = {"loss": torch.tensor(1.5), "counts": list(range(count))}
     assert distributed.all_gather_list(log, group) == [log]
+
+
+def test_what_no_perplexity_counts_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    task = LanguageModelingTask.__new__(LanguageModelingTask)
+    monkeypatch.setattr(task, "get_batch_iterator", lambda **_: SimpleNamespace(next_epoch_itr=lambda shuffle: None))
+    for positions in (None, 9):
+        task.eval_lm_dataloader(dataset=SimpleNamespace(sizes=[9, 3, 1]), max_positions=positions)
+    assert not caplog.records
+    task.eval_lm_dataloader(dataset=SimpleNamespace(sizes=[9, 3, 1]), max_positions=2)
+    assert caplog.messages == ["the perplexity is without 2 of 3 sequences, 12 of 13 tokens, that are longer than the "
+                               "2 positions of the model"]
 
 
 @pytest.mark.filterwarnings("ignore:`broadcast_buffers` is deprecated:FutureWarning")

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq import checkpoint_utils, criterions
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.tasks.fairseq_task import FairseqTask
+from fairseq.tasks.language_modeling import LanguageModelingTask
+from omegaconf import OmegaConf
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.bridge.patches.requirements import check_options, check_targets, check_task
+from seqstruct.bridge.patches.requirements import check_options, check_targets, check_task, initialize
 from seqstruct.tasks.nli import NLITask
 from seqstruct.tasks.recognition import RecognitionTask
 from tests.golden.checkpoints.make import FOLDER
@@ -62,6 +65,24 @@ def test_made_for_another_task() -> None:
         check_task("model", "made", made, other)
     check_task("model", "made", made, own)
     check_task("model", "made", object, other)
+
+
+def test_subsets_are_combined_by_tasks_that_can() -> None:
+    config = OmegaConf.structured(FairseqConfig())
+    config.dataset.combine_valid_subsets, config.task = True, {"_name": "nli"}
+    built = []
+    for task, subset, told in (
+        (NLITask, "valid", "--combine-valid-subsets does nothing in --task nli"),
+        (LanguageModelingTask, "valid,test", "goes with --valid-subset valid, not valid,test"),
+    ):
+        config.dataset.valid_subset = subset
+        with pytest.raises(ValueError, match=told):
+            initialize(lambda *given: built.append(given), None, config, task.__new__(task))
+    config.dataset.valid_subset = "valid"
+    initialize(lambda *given: built.append(given), None, config, LanguageModelingTask.__new__(LanguageModelingTask))
+    config.dataset.combine_valid_subsets = None
+    initialize(lambda *given: built.append(given), None, config, NLITask.__new__(NLITask))
+    assert len(built) == 2
 
 
 def test_criterions_of_symbols_are_none_for_labels() -> None:

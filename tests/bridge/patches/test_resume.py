@@ -54,6 +54,16 @@ def test_resumed_equals_unbroken_bit_for_bit(data, tmp_path):
 
 
 @pytest.mark.training
+def test_what_begins_anew_without_the_optimizers_state_is_told(data, tmp_path):
+    options = [data, *TRAIN, "--disable-validation", "--no-save-optimizer-state", "--save-dir", tmp_path]
+    told = "checkpoint_last.pt, of 3 updates, has no state of the optimizer, as with --no-save-optimizer-state: "
+    assert told not in fairseq("train", *options, "--max-update", 3)
+    assert told in fairseq("train", *options, "--max-update", 5)
+    other = [*options[:-1], tmp_path / "other", "--restore-file", tmp_path / "checkpoint_last.pt", "--reset-optimizer"]
+    assert "has no state of the optimizer" not in fairseq("train", *other, "--max-update", 1)
+
+
+@pytest.mark.training
 @pytest.mark.parametrize("updates", [8, 10], ids=["within an epoch", "at its end"])
 def test_batches_of_the_first_epoch_are_kept(data, tmp_path, updates):
     """Without --update-epoch-batch-itr; five batches an epoch."""
