@@ -25,7 +25,7 @@ def read_generate(lines: Iterable[str], name: str, expected: int) -> list[str]:
     first).  The post-processed `D-` lines hold nothing more unless fairseq was told to detokenise, and are not read.
     name: what to call the output in an error.  expected: the number of sentences.
     Returns token strings in the order of the corpus, ids 0 to expected - 1.
-    Raises ValueError if a sentence is missing, an id is outside the range, an H- line is cut off, or the hypotheses of a
+    Raises ValueError if a sentence is missing, an id is outside the range, an H- line is cut off, or hypotheses of a
     sentence do not stand together, as in the outputs of two runs.
     """
     found: dict[int, str] = {}

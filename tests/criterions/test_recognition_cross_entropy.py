@@ -111,15 +111,15 @@ def test_accuracy_by_length_and_the_best_trivial_rule():
 
 def test_the_logged_loss_is_the_same_however_strings_are_batched():
     criterion, sample = criterion_of(0.7, 0.3), sample_of()
-    one = {name: value[1:] for name, value in sample.items() if isinstance(value, torch.Tensor)}
-    rest = {**one, "target": sample["target"][1:], "next_symbols": torch.zeros(0, 3, 3).bool(), "ntokens": 0}
+    other = {name: value[1:] for name, value in sample.items() if isinstance(value, torch.Tensor)}
+    rest = {**other, "target": sample["target"][1:], "next_symbols": torch.zeros(0, 3, 3).bool(), "ntokens": 0}
     member = {**{name: value[:1] for name, value in sample.items() if isinstance(value, torch.Tensor)}, "ntokens": 0}
     logs = [
         criterion(lambda **_: (LOGITS[:1], SYMBOLS, NEXT), {**member, "net_input": {}})[2],
         criterion(lambda **_: (LOGITS[1:], SYMBOLS[:0], NEXT[:0]), {**rest, "net_input": {}})[2],
     ]
     expected = sum(RECOGNITION) / 2 + 0.7 * LANGUAGE_MODELING + 0.3 * NEXT_SYMBOLS
-    for batches in ([[log] for log in logs], [logs], [[criterion(model, sample)[2]]]):
+    for batches in ([[one] for one in logs], [logs], [[criterion(model, sample)[2]]]):
         assert reduced(batches)["loss"] == pytest.approx(expected)
 
 
