@@ -124,6 +124,10 @@ def _not_a_literal(error: BaseException, frames: list[Frame]) -> str | None:
         # what is parsed already holds no literal somewhere, and the error names but an object
         got = f"{text!r}: {error.args[0]}" if isinstance(text, str) else repr(ast.unparse(text))
         return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {got}"
+    # validate and eval-lm evaluate it as code
+    if "<string>" in (frames[-1].path, getattr(error, "filename", None)) and (config := _configuration(frames)):
+        return (f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not "
+                f"{config.common_eval.model_overrides!r}: {error.args[0]}")
     return None
 
 

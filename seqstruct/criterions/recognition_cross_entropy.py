@@ -106,7 +106,7 @@ class RecognitionCrossEntropy(SummedCriterion):
         if not strings:
             return
         metrics.log_derived("loss", lambda meters: sum(
-            meters[name].avg for name in ("cross_entropy", "_auxiliary") if name in meters))
+            meters[name].avg for name in ("cross_entropy", "_auxiliary") if name in meters), priority=10)
         recognition = sum(float(log.get("cross_entropy", 0)) for log in logging_outputs)
         metrics.log_scalar("cross_entropy", recognition / strings, strings)
         members = sum(int(log.get("members", 0)) for log in logging_outputs)

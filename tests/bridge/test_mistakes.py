@@ -126,6 +126,8 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (GENERATE, {"--beam 1": "--beam 0"}, "--beam is 1 or more, not 0"),
     (GENERATE, {"pairs": "pairs --model-overrides {bad"}, "such as \"{'dropout': 0.0}\", not '{bad'"),
     (GENERATE, {"pairs": "pairs --model-overrides {'dropout':none}"}, "0.0}\", not \"{'dropout': none}\""),
+    (VALIDATE, {"pairs": "pairs --model-overrides {bad"}, "such as \"{'dropout': 0.0}\", not '{bad': "),
+    (EVALUATE, {"text": "text --model-overrides {'dropout':none}"}, "\", not \"{'dropout':none}\": name 'none' is not"),
     (GENERATE, {"pairs": "pairs --results-path short"}, "short: File exists"),
     (GENERATE, {"--beam 1": "--print-step"}, "--print-step is of models that refine a translation in steps"),
     (GENERATE, {"--beam 1": "--retain-iter-history"}, "--retain-iter-history is of models that refine"),
