@@ -146,6 +146,15 @@ def _half_without_a_gpu(error: BaseException, frames: list[Frame]) -> str | None
             "without one")
 
 
+def _in_place(error: BaseException, frames: list[Frame]) -> str | None:
+    """Log-probabilities of adaptive softmax have no gradient."""
+    config = _configuration(frames)
+    changed = "has been modified by an inplace operation" in str(error)
+    if not changed or config is None or config.model.get("adaptive_softmax_cutoff") is None:
+        return None
+    return f"--adaptive-softmax-cutoff trains with --criterion adaptive_loss, not with {config.criterion._name}"
+
+
 def _unused_parameters(error: BaseException, frames: list[Frame]) -> str | None:
     if "Expected to have finished reduction in the prior iteration" not in str(error):
         return None
@@ -220,6 +229,6 @@ def _configuration(frames: list[Frame]) -> Any:
 
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
     _no_batch_size, _no_architecture, _no_such_part, _no_split, _damaged_data, _beyond_the_table, _no_such_metric,
-    _no_language_model, _not_a_literal, _no_such_task_option, _no_processes, _half_without_a_gpu, _unused_parameters,
-    _other_optimizer, _other_schedule, _together,
+    _no_language_model, _not_a_literal, _no_such_task_option, _no_processes, _half_without_a_gpu, _in_place,
+    _unused_parameters, _other_optimizer, _other_schedule, _together,
 )

@@ -50,6 +50,8 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (TRAIN, {"--batch-size 20": "--max-tokens -5"}, "--max-tokens is 1 or more, not -5"),
     (TRAIN, {"--batch-size 20": "--max-tokens 2"}, "Sentences lengths should not exceed max_tokens=2"),
     *((TRAIN, {"pairs": f"pairs {flag} 0"}, f"{flag} is 1 or more, not 0") for flag in INTERVALS),
+    (LM, {"text": "text --adaptive-softmax-cutoff 5,9"},
+     "--adaptive-softmax-cutoff trains with --criterion adaptive_loss, not with cross_entropy"),
     (TRAIN, {"pairs": "absent"}, "absent: No such file or directory"),
     (TRAIN, {"pairs": "short"}, "short: Not a directory"),
     (TRAIN, {"pairs": "empty"}, PAIR.format("empty")),
