@@ -41,7 +41,7 @@ def symbols_of(task: Any) -> dict[str, Sequence[str]] | None:
 
 
 def digests(task: Any) -> dict[str, str] | None:
-    """Of `symbols_of`."""
+    """SHA-256 of the symbols of each side; None for tasks that have none."""
     found = symbols_of(task)
     return None if found is None else {side: digest(symbols) for side, symbols in found.items()}
 
