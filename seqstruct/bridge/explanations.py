@@ -154,6 +154,10 @@ def _not_a_literal(error: BaseException, frames: list[Frame]) -> str | None:
         # what is parsed already holds no literal somewhere, and the error names but an object
         got = f"{text!r}: {error.args[0]}" if isinstance(text, str) else repr(ast.unparse(text))
         return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {got}"
+    # validate and eval-lm evaluate it as code
+    if "<string>" in (frames[-1].path, getattr(error, "filename", None)) and (config := _configuration(frames)):
+        return (f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not "
+                f"{config.common_eval.model_overrides!r}: {error.args[0]}")
     return None
 
 
@@ -170,6 +174,15 @@ def _half_without_a_gpu(error: BaseException, frames: list[Frame]) -> str | None
         return None
     return ("--fp16 needs a GPU unless --fp16-no-flatten-grads is given; --memory-efficient-fp16 and --bf16 train "
             "without one")
+
+
+def _in_place(error: BaseException, frames: list[Frame]) -> str | None:
+    """Log-probabilities of adaptive softmax have no gradient."""
+    config = _configuration(frames)
+    changed = "has been modified by an inplace operation" in str(error)
+    if not changed or config is None or config.model.get("adaptive_softmax_cutoff") is None:
+        return None
+    return f"--adaptive-softmax-cutoff trains with --criterion adaptive_loss, not with {config.criterion._name}"
 
 
 def _unused_parameters(error: BaseException, frames: list[Frame]) -> str | None:
@@ -247,5 +260,5 @@ def _configuration(frames: list[Frame]) -> Any:
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
     _no_such_config, _no_batch_size, _no_architecture, _no_such_part, _no_such_option, _no_split, _damaged_data,
     _beyond_the_table, _no_such_metric, _no_language_model, _not_a_literal, _no_such_task_option, _no_processes,
-    _half_without_a_gpu, _unused_parameters, _other_optimizer, _other_schedule, _together,
+    _half_without_a_gpu, _in_place, _unused_parameters, _other_optimizer, _other_schedule, _together,
 )

@@ -6,9 +6,9 @@ The loss of an update is R + a L + b N, each the mean over its strings:
     L   language modeling: cross-entropy of the next symbol, EOS among them, meaned over the positions of a member
     N   next symbols: cross-entropy of whether each symbol, or the end, may come next, meaned over symbols and positions
 
-L and N are of the members alone, those of one batch; a batch without members has none.  Logged are
+L and N are of the members alone; in a step those of each batch, and a batch without members has none.  Logged are
 
-    loss            what is minimised
+    loss            R + a L + b N, whatever the batches
     cross_entropy   R, by which a checkpoint is chosen
     accuracy        in percent; a string is taken for a member where its logit is 0 or more
     baseline        the accuracy of the best of the rules that look at length, first or last symbol, or nothing
@@ -79,8 +79,8 @@ class RecognitionCrossEntropy(SummedCriterion):
             if weight:
                 part = parts[name](given[name].float(), sample, members)
                 log[name], log["members"] = part.detach(), count
+                log["auxiliary"] = log.get("auxiliary", 0) + weight * part.detach()
                 total = total + weight * strings * part / count.clamp(min=1)
-        log["loss"] = total.detach()
         return total if reduce else losses, strings, log
 
     def _language_modeling(self, logits: Tensor, sample: Dict[str, Any], members: Tensor) -> Tensor:
@@ -105,12 +105,15 @@ class RecognitionCrossEntropy(SummedCriterion):
         strings = sum(log.get("nsentences", 0) for log in logging_outputs)
         if not strings:
             return
-        for name in ("loss", "cross_entropy"):
-            metrics.log_scalar(name, sum(float(log.get(name, 0)) for log in logging_outputs) / strings, strings)
+        metrics.log_derived("loss", lambda meters: sum(
+            meters[name].avg for name in ("cross_entropy", "_auxiliary") if name in meters), priority=10)
+        recognition = sum(float(log.get("cross_entropy", 0)) for log in logging_outputs)
+        metrics.log_scalar("cross_entropy", recognition / strings, strings)
         members = sum(int(log.get("members", 0)) for log in logging_outputs)
-        for name in ("language_modeling", "next_symbols"):
+        for name in ("language_modeling", "next_symbols", "auxiliary"):
             if members and any(name in log for log in logging_outputs):
-                metrics.log_scalar(name, sum(float(log.get(name, 0)) for log in logging_outputs) / members, members)
+                shown = "_auxiliary" if name == "auxiliary" else name
+                metrics.log_scalar(shown, sum(float(log.get(name, 0)) for log in logging_outputs) / members, members)
         counts = sum(log["counts"] for log in logging_outputs if "counts" in log)
         _log_accuracy("", counts.sum(0).tolist())
         if len(counts) > 1:

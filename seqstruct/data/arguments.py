@@ -63,9 +63,12 @@ def add_intervals(parser: argparse.ArgumentParser, options: Mapping[str, tuple[t
 
 
 def at_least(options: object, *, command: bool = False, **least: float) -> None:
-    """Raise ValueError for the first field of the options below its least value; command: by the name of the option."""
+    """Raise ValueError for the first field of the options that is below its least value, or NaN.
+
+    command: by the name of the option, not of the field.
+    """
     for name, value in least.items():
         found = getattr(options, name)
-        if found < value:
+        if not found >= value:
             raise ValueError(f"{name.replace('_', '-')} is at least {value}, not {found}" if command
                              else f"{name}: expected {value} or more, got {found}")

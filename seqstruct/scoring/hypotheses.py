@@ -25,16 +25,23 @@ def read_generate(lines: Iterable[str], name: str, expected: int) -> list[str]:
     first).  The post-processed `D-` lines hold nothing more unless fairseq was told to detokenise, and are not read.
     name: what to call the output in an error.  expected: the number of sentences.
     Returns token strings in the order of the corpus, ids 0 to expected - 1.
-    Raises ValueError if a sentence is missing, an id is outside the range, or an H- line is cut off.
+    Raises ValueError if a sentence is missing, an id is outside the range, an H- line is cut off, or hypotheses of a
+    sentence do not stand together, as in the outputs of two runs.
     """
     found: dict[int, str] = {}
+    last: int | None = None
     for number, line in enumerate(lines, 1):
         if not line.startswith("H-"):
             continue
         fields = line.rstrip("\r\n").split("\t")
         if len(fields) != 3 or not fields[0][2:].isdecimal():
             raise ValueError(f"{name}: line {number}: expected H-id, score and tokens separated by tabs")
-        found.setdefault(int(fields[0][2:]), fields[2])
+        sentence = int(fields[0][2:])
+        if sentence in found and sentence != last:
+            raise ValueError(f"{name}: line {number}: the hypotheses of sentence {sentence} do not stand together; "
+                             "expected the output of one run")
+        found.setdefault(sentence, fields[2])
+        last = sentence
     if not found:
         raise ValueError(f"{name}: no H- line: expected the output of fairseq-generate")
     if not expected:

@@ -45,6 +45,8 @@ class BabiQATask(FolderTask):
         if not (Path(cfg.data) / VOCABULARY).is_file():
             raise ValueError(f"{self.needs}; got {cfg.data}")
         at_least(cfg, memory=1, seeds=1, first_seed=0, renormalize=0)
+        if cfg.first_seed + cfg.seeds > 2**63:
+            raise ValueError(f"first_seed: expected seeds below 2**63, got {cfg.seeds} from {cfg.first_seed} on")
         words = read_lines(Path(cfg.data) / VOCABULARY)
         self.vocabulary = {word: number for number, word in enumerate(words)}
         self.seeds = range(cfg.first_seed, cfg.first_seed + cfg.seeds)

@@ -1,6 +1,6 @@
 """What tasks share whose folder a command of this package made, not fairseq-preprocess."""
 
-from typing import Any, ClassVar, Optional
+from typing import Any, ClassVar, List, Optional, Tuple
 
 from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
@@ -26,6 +26,14 @@ class FolderTask(FairseqTask):
     @classmethod
     def setup_task(cls, cfg: Any, **_: Any) -> "FolderTask":
         return cls(cfg)
+
+    @property
+    def symbols(self) -> Tuple[List[str], List[str]]:
+        """Of sources, and of targets or labels, in the order of their indices."""
+        words = list(getattr(self, "vocabulary", ())) if self.dictionary is None else self.dictionary.symbols
+        if self.target is not None:
+            return words, self.target.symbols
+        return words, self.labels if isinstance(self.labels, list) else words
 
     @property
     def source_dictionary(self) -> Optional[Dictionary]:

@@ -14,6 +14,7 @@ from fairseq.tasks import register_task
 from torch import Tensor
 
 from seqstruct.bridge.options import flag
+from seqstruct.data.arguments import at_least
 from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import VECTORS, VOCABULARY, read_meta, read_split
 from seqstruct.data.text.aligned import read_lines
@@ -40,8 +41,7 @@ class NLITask(FolderTask):
 
     def __init__(self, cfg: NLIConfig):
         super().__init__(cfg)
-        if cfg.initial_accumulator < 0:
-            raise ValueError(f"initial_accumulator: expected 0 or more, got {cfg.initial_accumulator:g}")
+        at_least(cfg, initial_accumulator=0)
         meta = read_meta(cfg.data)
         self.labels, self.lowercase = meta["labels"], meta["lowercase"]
         words = read_lines(Path(cfg.data) / VOCABULARY)
@@ -55,8 +55,13 @@ class NLITask(FolderTask):
         self.datasets[split] = PairsDataset(pairs, self.vocabulary, self.labels, shuffle=split == "train")
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
-        """Step; before its first step adagrad's sums, which fairseq starts at 0, are set."""
-        if self.cfg.initial_accumulator and isinstance(optimizer.optimizer, torch.optim.Adagrad):
+        """Step; before its first step adagrad's sums, which fairseq starts at 0, are set.
+
+        Raises ValueError with initial_accumulator and another optimizer.
+        """
+        if self.cfg.initial_accumulator:
+            if not isinstance(optimizer.optimizer, torch.optim.Adagrad):
+                raise ValueError("--initial-accumulator is adagrad's: expected --optimizer adagrad with it")
             for state in optimizer.optimizer.state.values():
                 if state["step"] == 0:
                     state["sum"].fill_(self.cfg.initial_accumulator)

@@ -50,6 +50,9 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         at_least(args, tokens_per_sample=1)
         if self.targets != ["future"]:
             raise ValueError(f"a stream has the next token as its target alone, not {', '.join(self.targets)}")
+        for name in ("sample_break_mode", "shorten_method", "add_bos_token"):
+            if str(getattr(args, name)) not in ("none", "False"):
+                raise ValueError(f"a stream is one text, in segments: expected no --{name.replace('_', '-')}")
         self._carried: Dict[bool, _Carried] = {}  # by whether the model trains
 
     def build_model(self, args: Any, from_checkpoint: bool = False) -> Any:

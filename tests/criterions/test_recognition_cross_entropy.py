@@ -51,7 +51,7 @@ NEXT_SYMBOLS = (softplus(-1.0) + (log(2)) + (2 * log(2) + softplus(-2.0)) / 3) /
 def test_recognition_alone():
     loss, size, logged = criterion_of()(model, sample_of())
     assert float(loss) == pytest.approx(sum(RECOGNITION)) and size == 2 == logged["sample_size"]
-    assert set(logged) == {"loss", "cross_entropy", "counts", "ntokens", "nsentences", "sample_size"}
+    assert set(logged) == {"cross_entropy", "counts", "ntokens", "nsentences", "sample_size"}
     each, _, _ = criterion_of()(model, sample_of(), reduce=False)
     assert each.tolist() == pytest.approx(RECOGNITION)
 
@@ -107,6 +107,20 @@ def test_accuracy_by_length_and_the_best_trivial_rule():
     plain = reduced([[criterion_of()(lambda **_: (logits, None, None), sample)[2]]])
     assert plain["accuracy"] == 60.0 and "accuracy_20" not in plain
     assert reduced([[]]) == {}
+
+
+def test_the_logged_loss_is_the_same_however_strings_are_batched():
+    criterion, sample = criterion_of(0.7, 0.3), sample_of()
+    other = {name: value[1:] for name, value in sample.items() if isinstance(value, torch.Tensor)}
+    rest = {**other, "target": sample["target"][1:], "next_symbols": torch.zeros(0, 3, 3).bool(), "ntokens": 0}
+    member = {**{name: value[:1] for name, value in sample.items() if isinstance(value, torch.Tensor)}, "ntokens": 0}
+    logs = [
+        criterion(lambda **_: (LOGITS[:1], SYMBOLS, NEXT), {**member, "net_input": {}})[2],
+        criterion(lambda **_: (LOGITS[1:], SYMBOLS[:0], NEXT[:0]), {**rest, "net_input": {}})[2],
+    ]
+    expected = sum(RECOGNITION) / 2 + 0.7 * LANGUAGE_MODELING + 0.3 * NEXT_SYMBOLS
+    for batches in ([[one] for one in logs], [logs], [[criterion(model, sample)[2]]]):
+        assert reduced(batches)["loss"] == pytest.approx(expected)
 
 
 def test_figures_are_means_over_strings_and_members():

@@ -27,6 +27,7 @@ def test_order_is_restored_and_the_best_is_taken():
     (OUTPUT, 0, "out: 3 sentences, but the references are empty"),
     ("one\ntwo\n", 2, "no H- line"),
     (OUTPUT + "H-3\t-0.2", 4, "line 11: expected H-id, score and tokens"),
+    (OUTPUT + OUTPUT, 3, "line 13: the hypotheses of sentence 2 do not stand together"),
 ])
 def test_incomplete_output_is_refused(text, expected, match):
     with pytest.raises(ValueError, match=match):

@@ -23,7 +23,10 @@ def test_an_answer_that_is_not_in_the_vocabulary_is_refused(tmp_path):
         task.load_dataset("valid")
 
 
-@pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("memory", 0), ("first_seed", -1), ("renormalize", -1.0)])
+@pytest.mark.parametrize(("option", "value"), [
+    ("seeds", 0), ("memory", 0), ("first_seed", -1), ("first_seed", 2**63), ("renormalize", -1.0),
+    ("renormalize", float("nan")),
+])
 def test_options_out_of_range(tmp_path, option, value):
     data = folder_with(tmp_path, "1 A fact.\n2 Where?\thall\t1\n")
     with pytest.raises(ValueError, match=f"{option}: expected"):

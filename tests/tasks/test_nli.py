@@ -39,6 +39,12 @@ def test_a_folder_or_an_option_that_will_not_do(tmp_path):
         NLITask.setup_task(NLIConfig(data=str(tmp_path / "absent")))
     with pytest.raises(ValueError, match="initial_accumulator: expected 0 or more, got -1"):
         NLITask.setup_task(NLIConfig(data=folder_with(tmp_path), initial_accumulator=-1.0))
+    with pytest.raises(ValueError, match="initial_accumulator: expected 0 or more, got nan"):
+        NLITask.setup_task(NLIConfig(data=folder_with(tmp_path), initial_accumulator=float("nan")))
+    task = NLITask.setup_task(NLIConfig(data=folder_with(tmp_path), initial_accumulator=0.1))
+    adam = torch.optim.Adam([torch.nn.Parameter(torch.zeros(2))])
+    with pytest.raises(ValueError, match="expected --optimizer adagrad"):
+        task.optimizer_step(types.SimpleNamespace(optimizer=adam, step=adam.step), None, 1)
 
 
 @pytest.mark.training

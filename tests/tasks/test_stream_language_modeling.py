@@ -265,6 +265,10 @@ def test_folders_take_turns_by_epoch(data, tmp_path):
 def test_wrong_input(data, tmp_path):
     with pytest.raises(ValueError, match="tokens_per_sample: expected 1 or more, got 0"):
         stub_task(data, 1, tokens_per_sample=0)
+    unused = {"add_bos_token": True, "sample_break_mode": "eos", "shorten_method": "truncate"}
+    for name, value in unused.items():
+        with pytest.raises(ValueError, match=f"expected no --{name.replace('_', '-')}"):
+            stub_task(data, 1, **{name: value})
     _, task = stub_task(data, 1)
     with pytest.raises(FileNotFoundError, match="nothing.bin: no such split"):
         task.load_dataset("nothing")

@@ -18,6 +18,7 @@ from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
 from seqstruct.bridge.patches import (
+    adaptive_loss,
     decoding,
     dictionaries,
     dropout,
@@ -51,8 +52,8 @@ NOISE = (
 
 # each enters its patches in the list when it is imported
 MENDING = (
-    decoding, dictionaries, dropout, endings, linear, loading, memory, optimization, processes, replace_unknown,
-    requirements, resume, running_average, seeds,
+    adaptive_loss, decoding, dictionaries, dropout, endings, linear, loading, memory, optimization, processes,
+    replace_unknown, requirements, resume, running_average, seeds,
 )
 
 

@@ -26,16 +26,24 @@ KEY = "seqstruct_dictionaries"
 SIDES = ("source", "target")
 
 
-def digest(dictionary: Dictionary) -> str:
+def digest(symbols: Sequence[str]) -> str:
     """Hexadecimal SHA-256 of the symbols in their order; counts do not matter."""
-    return hashlib.sha256("\n".join(dictionary.symbols).encode()).hexdigest()
+    return hashlib.sha256("\n".join(symbols).encode()).hexdigest()
+
+
+def symbols_of(task: Any) -> dict[str, Sequence[str]] | None:
+    """Of source and target of a task of translation or language modeling, or of this package; None for other tasks."""
+    if isinstance(task, (TranslationTask, LanguageModelingTask)):
+        found = task.source_dictionary.symbols, task.target_dictionary.symbols
+    else:
+        found = getattr(task, "symbols", None)
+    return None if found is None else dict(zip(SIDES, found, strict=True))
 
 
 def digests(task: Any) -> dict[str, str] | None:
-    """Of source and target of a task of translation or language modeling; None for other tasks."""
-    if not isinstance(task, (TranslationTask, LanguageModelingTask)):
-        return None
-    return {"source": digest(task.source_dictionary), "target": digest(task.target_dictionary)}
+    """SHA-256 of the symbols of each side; None for tasks that have none."""
+    found = symbols_of(task)
+    return None if found is None else {side: digest(symbols) for side, symbols in found.items()}
 
 
 @patch(Dictionary, "add_from_file")
@@ -86,13 +94,13 @@ def check_ensemble(filenames: Sequence[str], task: Any) -> None:
 
 
 def _check_task(filename: str, state: dict[str, Any] | None, task: Any) -> None:
-    expected, recorded = digests(task), _recorded(state)
-    if state is None or expected is None:
+    symbols, recorded = symbols_of(task), _recorded(state)
+    if state is None or symbols is None:
         return
     for side, part in zip(SIDES, ("encoder", "decoder"), strict=True):
-        size = len(getattr(task, f"{side}_dictionary"))
+        size = len(symbols[side])
         rows = (state.get("model") or {}).get(f"{part}.embed_tokens.weight")
-        other = recorded is not None and recorded[side] != expected[side]
+        other = recorded is not None and recorded[side] != digest(symbols[side])
         fewer = recorded is None and isinstance(task, TranslationTask) and rows is not None and len(rows) != size
         if other or fewer:
             raise ValueError(f"{filename} was trained with another {side} dictionary than the data folder has "
@@ -116,4 +124,4 @@ def _of_folder(state: dict[str, Any] | None) -> dict[str, str] | None:
     paths = [Path(folder, f"dict.{language}.txt") for language in languages]
     if not all(path.is_file() for path in paths):
         return None
-    return {side: digest(Dictionary.load(str(path))) for side, path in zip(SIDES, paths, strict=True)}
+    return {side: digest(Dictionary.load(str(path)).symbols) for side, path in zip(SIDES, paths, strict=True)}

@@ -66,6 +66,8 @@ def load_model_ensemble_and_task(
         models, *loaded = load(filenames, arg_overrides, task, *rest, **named)
     except checkpoints.OtherArchitecture as error:
         raise ValueError(f"{' or '.join(map(str, filenames))}: {error}") from error
+    if task is None:  # it is the checkpoint's, on the data that it is given
+        check_ensemble(filenames, loaded[1])
     if not any(hasattr(model, SWAPPED) for model in models):
         for filename in map(str, filenames):
             if changes := changed(filename, arg_overrides or {}):

@@ -49,8 +49,8 @@ def check_targets(name: str, cls: type | None, task: Any) -> None:
 
 
 def check_options(config: Mapping[str, Any]) -> None:
-    """Raise ValueError, naming the option, if a number of a model's is negative, a probability not in [0, 1), or sizes
-    of tables that are shared differ."""
+    """Raise ValueError, naming the option, if a number of a model's is negative, a probability not in [0, 1), sizes of
+    tables that are shared differ, or cutoffs of adaptive ones are none."""
     for option, value in config.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
@@ -65,6 +65,25 @@ def check_options(config: Mapping[str, Any]) -> None:
         if sizes[0] != sizes[1]:
             raise ValueError("{} needs one size: --decoder-input-dim is {}, "
                              "--decoder-output-dim {}".format(spelled(shared[0]), *sizes))
+    for option in ("adaptive_softmax_cutoff", "adaptive_input_cutoff"):
+        if config.get(option) is not None:
+            bands = _check_cutoffs(option, config[option])
+            if option == "adaptive_input_cutoff" and config["adaptive_input"]:
+                _check_sizes(config["decoder_input_dim"] or config["decoder_embed_dim"], bands, config)
+
+
+def _check_cutoffs(option: str, value: Any) -> int:
+    words = str(value).strip("()[], ").split(",")
+    cutoffs = [int(word) if word.strip().isdecimal() else 0 for word in words]
+    if cutoffs[0] < 1 or cutoffs != sorted(set(cutoffs)):
+        raise ValueError(f"{spelled(option)}: expected rising numbers of words, such as 20000,60000, got {value}")
+    return len(cutoffs)
+
+
+def _check_sizes(size: int, bands: int, config: Mapping[str, Any]) -> None:
+    if size // config["adaptive_input_factor"] ** bands < 1:
+        raise ValueError(f"--adaptive-input-factor {config['adaptive_input_factor']:g}: the size {size} is divided by "
+                         f"it for each of {bands} cutoffs, and nothing is left")
 
 
 def _items(config: Any) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from fairseq.data import Dictionary
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.patches.dictionaries import KEY, digest
+from tests.data.scripts import prepared
 from tests.models.front_door import binarize, fairseq, sizes
 from tests.models.reversals import train
 
@@ -27,10 +28,10 @@ def test_checkpoints_know_their_dictionaries(models: dict[Path, Path]) -> None:
     for data, checkpoint in models.items():
         recorded = load_checkpoint(checkpoint)["extra_state"][KEY]
         assert recorded == {
-            side: digest(Dictionary.load(str(data / f"dict.{language}.txt")))
+            side: digest(Dictionary.load(str(data / f"dict.{language}.txt")).symbols)
             for side, language in (("source", "de"), ("target", "en"))
         }
-    assert digest(Dictionary()) != recorded["source"]
+    assert digest(Dictionary().symbols) != recorded["source"]
 
 
 @pytest.mark.training
@@ -41,6 +42,10 @@ def test_models_of_unlike_dictionaries_do_not_decode_together(models: dict[Path,
         generate(data, one, two)
     with pytest.raises(ValueError, match="was trained with another source dictionary"):
         generate(other, one)
+    validate = ["--task", "translation", "--path", one, "--batch-size", 20, "--valid-subset", "test"]
+    assert "test_loss" in fairseq("validate", data, *validate, "--log-format", "json")
+    with pytest.raises(ValueError, match="was trained with another source dictionary"):
+        fairseq("validate", other, *validate)
 
 
 @pytest.mark.training
@@ -82,3 +87,23 @@ def test_language_models_belong_to_a_dictionary(reversals: Path, reordered: Path
     assert "Perplexity" in fairseq("eval-lm", reversals / "lm", *evaluate)
     with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
         fairseq("eval-lm", other, *evaluate)
+
+
+@pytest.mark.training
+def test_folders_of_commands_have_their_words_and_labels(tmp_path: Path) -> None:
+    def folder(name: str, place: str) -> Path:
+        (tmp_path / f"{name}.txt").write_text(f"1 Ann went to the {place}.\n2 Where is Ann?\t{place}\t1\n" * 3)
+        text = ["--train", tmp_path / f"{name}.txt", "--valid", tmp_path / f"{name}.txt"]
+        prepared("question-answering", *text, "--test", tmp_path / f"{name}.txt", "--out", tmp_path / name)
+        return tmp_path / name
+
+    own, other = folder("own", "hall"), folder("other", "attic")
+    task = ["--task", "babi_qa", "--criterion", "babi_qa", "--batch-size", 2]
+    train = [*task, "--arch", "memory_unary_crf", "--optimizer", "sgd", "--lr", 0.1, "--max-update", 1]
+    fairseq("train", own, *train, "--save-dir", tmp_path / "run")
+    checkpoint = tmp_path / "run" / "checkpoint_last.pt"
+    fairseq("validate", own, *task, "--path", checkpoint)
+    with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
+        fairseq("validate", other, *task, "--path", checkpoint)
+    with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
+        fairseq("train", other, *train, "--restore-file", checkpoint, "--save-dir", tmp_path / "more")

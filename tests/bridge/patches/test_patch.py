@@ -12,7 +12,7 @@ from seqstruct.bridge.patches.compat import prepare_fairseq
 from seqstruct.bridge.patches.patch import MARK, PATCHES, Patch, apply_patches
 
 MENDED = {
-    "Adam.step", "BaseFairseqModel.load_state_dict", "BaseFairseqModel.prepare_for_inference_",
+    "AdaptiveLoss.forward", "Adam.step", "BaseFairseqModel.load_state_dict", "BaseFairseqModel.prepare_for_inference_",
     "BucketPadLengthDataset.__init__", "DiverseBeamSearch.step",
     "Dictionary.add_from_file", "EMA._step_internal", "EMA.restore", "EMA.step", "FairseqMultiModel.load_state_dict",
     "FairseqTask.build_generator", "FairseqTask.filter_indices_by_size", "FairseqTask.get_batch_iterator",

@@ -47,12 +47,17 @@ def test_options_that_a_presets_checkpoint_lacks_have_their_defaults(lacking: tu
          "--share-all-embeddings needs one size: --decoder-input-dim is 12, --decoder-output-dim 7"),
         ({**TABLES, "share_decoder_input_output_embed": True},
          "--share-decoder-input-output-embed needs one size: --decoder-input-dim is 12, --decoder-output-dim 7"),
+        *(({"adaptive_softmax_cutoff": cutoffs}, f"--adaptive-softmax-cutoff: expected rising .*, got {cutoffs}")
+          for cutoffs in ("12,8", "5,5", "0,5", "-3", "x", "")),
+        ({**TABLES, "adaptive_input": True, "adaptive_input_cutoff": "5,8", "adaptive_input_factor": 4.0},
+         "--adaptive-input-factor 4: the size 12 is divided by it for each of 2 cutoffs"),
     ],
 )
 def test_numbers_out_of_range(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_options(options)
     check_options(TABLES)
+    check_options({**TABLES, "adaptive_input": True, "adaptive_input_cutoff": "(5, 8)", "adaptive_input_factor": 3.0})
     check_options({**TABLES, "decoder_input_dim": 7, "share_decoder_input_output_embed": True})
     check_options({"dropout": 0.0, "decoder_embed_dim": 1, "decoder_layers": 0, "tied": True, "name": "x"})
 
