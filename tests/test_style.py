@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_LINES = 450
+MOST_LINES, MOST_COLUMNS = 400, 120
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|root|Users|opt|mnt)/\w|(?<![\w.])/tmp/\w")
 
 
@@ -19,11 +19,14 @@ def tracked():
     return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]
 
 
-def test_files_are_of_moderate_length():
+def test_files_and_lines_are_of_moderate_length():
     for path in tracked():
-        if path.suffix in {".py", ".sh"}:
-            lines = path.read_text("utf-8").count("\n")
-            assert lines <= MOST_LINES, f"{path.relative_to(ROOT)} has {lines} lines"
+        if path.suffix in {".py", ".sh", ".cpp", ".h"}:
+            lines = path.read_text("utf-8").split("\n")
+            assert len(lines) <= MOST_LINES + 1, f"{path.relative_to(ROOT)} has {len(lines) - 1} lines"
+            longest = max(range(len(lines)), key=lambda i: len(lines[i]))
+            columns = len(lines[longest]) if path.suffix != ".sh" else 0
+            assert columns <= MOST_COLUMNS, f"{path.relative_to(ROOT)}:{longest + 1} has {columns} columns"
 
 
 def test_no_path_of_a_machine():

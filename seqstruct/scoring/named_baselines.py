@@ -36,6 +36,7 @@ from seqstruct.scoring.baselines import (
 from seqstruct.scoring.dependency import f1, share
 from seqstruct.scoring.first_failure import lengths_to_failure, shares_by_depth
 from seqstruct.scoring.measurement import Measurement
+from seqstruct.scoring.parentheses import even_weights, nearest_weights, weights_on_openings
 from seqstruct.scoring.transformations import is_folder
 from seqstruct.scoring.transformations import measure as measure_transformation
 
@@ -244,6 +245,14 @@ def _constant(folder: Path, name: str) -> list[Measurement]:
     })
 
 
+def _parents(folder: Path, name: str) -> list[Measurement]:
+    """Of formulas, where closing parentheses are taken by even weights, or by the nearest opening one before them: as
+    of `scoring.parentheses`."""
+    forms = formulas.read_split(folder, "test", formulas.read_meta(folder)).prefix
+    weights = even_weights if name == "even weights" else nearest_weights
+    return weights_on_openings((symbols, weights(symbols)) for symbols in forms)
+
+
 def _constant_translation(folder: Path) -> list[Measurement]:
     """Share of the translations that are the most frequent one in training, in percent."""
     path = folder / "corpus.json"
@@ -329,4 +338,5 @@ BASELINES: dict[str, Callable[..., list[Measurement]]] = {
     "constant": _constant, "random answer": _answers, "most frequent answer": _answers,
     "previous word": _neighbours, "next word": _neighbours, "simple rule": _simple_rule,
     "trivial rule": _simple_rule, "counting rule": _counting_rule, "linear rule": measure_transformation,
+    "even weights": _parents, "nearest opening": _parents,
 }

@@ -16,12 +16,13 @@ def settings(recipe, row, scale="paper"):
     return trainings(f"structured_attention/{recipe}", row, scale)
 
 
-@pytest.mark.parametrize("name, table", [("2", "2"), ("3", "3"), ("3", "3-stand-in"), ("5", "5-rte")])
+@pytest.mark.parametrize("name, table", [
+    ("table-2", "2"), ("figure-3", "figure-3"), ("table-3", "3"), ("table-3", "3-stand-in"), ("table-5", "5-rte")])
 def test_rows_are_those_of_the_tables(name, table):
-    script = Script(FOLDER / f"table-{name}.sh")
+    script = Script(FOLDER / f"{name}.sh")
     rows = [entry.row for entry in published("structured_attention", table)]
     assert list(dict.fromkeys(rows)) == script.rows("paper")
-    assert set(script.rows("small")) <= published_rows("structured_attention", name)
+    assert set(script.rows("small")) <= published_rows("structured_attention", name.removeprefix("table-"))
 
 
 def test_published_settings_of_tree_transduction():
@@ -32,6 +33,8 @@ def test_published_settings_of_tree_transduction():
     plan = Script(FOLDER / "table-2.sh").plan(Cell("Simple", 1, "paper"))
     assert plan.steps[0].words[3:9] == ("--train", "5000", "--valid", "200", "--test", "200")
     assert len(Script(FOLDER / "table-2.sh").cells("paper", ["Simple"])) == 3
+    (again,) = settings("figure-3", "Structured")
+    assert {**again, "checkpoint": found["checkpoint"]} == found
 
 
 def test_published_settings_of_translation():

@@ -159,6 +159,13 @@ def test_one_form_for_all_formulas(tmp_path):
     assert {f"length_to_failure_depth_{depth}" for depth in range(2, 7)} < set(constant) == set(copied)
 
 
+def test_parents_of_closing_parentheses(tmp_path):
+    write_formulas(Formulas(train=3, valid=1, test=4), tmp_path / "formulas")
+    even, nearest = (values(measure(name, tmp_path / "formulas")) for name in ("even weights", "nearest opening"))
+    assert nearest["test_weight_on_openings"] == 100 > nearest["test_weight_on_own_opening"] > 0
+    assert 50 > even["test_weight_on_openings"] > even["test_weight_on_own_opening"] > 0
+
+
 def test_neighbours_as_heads(tmp_path):
     words = ("a", "b", "c")
     graph = AnnotatedSentence(words, heads=(0, 1, 1), arcs=((0, 1, TOP), (1, 2, "x"), (3, 2, "y")))

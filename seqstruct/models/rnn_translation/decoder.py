@@ -97,25 +97,14 @@ class RecurrentDecoder(StatefulDecoder):
         Raises ValueError where these do not go together.
         """
         super().__init__(dictionary)
-        if layers < 1:
-            raise ValueError(f"expected 1 or more decoder layers, got {layers}")
-        if query not in QUERIES or initial_state not in INITIAL_STATES or output not in OUTPUTS:
-            raise ValueError(
-                f"expected a query among {QUERIES}, an initial state among {INITIAL_STATES} and an output among "
-                f"{tuple(OUTPUTS)}, got {query!r}, {initial_state!r} and {output!r}"
-            )
+        _check_options(layers, query, initial_state, output, residual_from, logit_clip)
         if initial_state == "copy" and state_size != layers * hidden_size:
             raise ValueError(
                 "the initial state 'copy' needs an encoder of one direction and as many layers as the decoder has"
             )
         check_rate("dropout", dropout)
-        if residual_from == 1 or residual_from < 0:
-            raise ValueError("residual connections of a decoder begin at layer 2 or above")
-        if input_feeding and query == "previous":
-            raise ValueError("input feeding goes with the query 'current'; with 'previous' the context is fed")
+        _check_feeding(query, input_feeding, attention)
         self.query, self.input_feeding, self.initial_state = query, input_feeding, initial_state
-        if logit_clip < 0:
-            raise ValueError(f"logit_clip: expected 0 or more, got {logit_clip}")
         self.residual_from, self.dropout, self.positions = residual_from, dropout, max_positions
         self.clipping, self.logit_clip = clipping, logit_clip
         self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
@@ -125,8 +114,6 @@ class RecurrentDecoder(StatefulDecoder):
             self.attention = attention.build(shape)
             if not self.attention.streaming:
                 raise ValueError(f"cross attention: {attention.name} needs all queries at once and cannot decode")
-        elif input_feeding or query == "previous":
-            raise ValueError("input feeding and the query 'previous' need an attention")
         context = hidden_size if attention is not None else 0
         self.summary = nn.Linear(summary_size, hidden_size) if source_summary else None
         if source_summary:
@@ -316,6 +303,29 @@ class RecurrentDecoder(StatefulDecoder):
 
     def max_positions(self) -> int:
         return self.positions
+
+
+def _check_options(
+    layers: int, query: str, initial_state: str, output: str, residual_from: int, logit_clip: float
+) -> None:
+    if layers < 1:
+        raise ValueError(f"expected 1 or more decoder layers, got {layers}")
+    if query not in QUERIES or initial_state not in INITIAL_STATES or output not in OUTPUTS:
+        raise ValueError(
+            f"expected a query among {QUERIES}, an initial state among {INITIAL_STATES} and an output among "
+            f"{tuple(OUTPUTS)}, got {query!r}, {initial_state!r} and {output!r}"
+        )
+    if residual_from == 1 or residual_from < 0:
+        raise ValueError("residual connections of a decoder begin at layer 2 or above")
+    if logit_clip < 0:
+        raise ValueError(f"logit_clip: expected 0 or more, got {logit_clip}")
+
+
+def _check_feeding(query: str, input_feeding: bool, attention: Optional[Choice]) -> None:
+    if input_feeding and query == "previous":
+        raise ValueError("input feeding goes with the query 'current'; with 'previous' the context is fed")
+    if attention is None and (input_feeding or query == "previous"):
+        raise ValueError("input feeding and the query 'previous' need an attention")
 
 
 class _Reader:

@@ -62,7 +62,8 @@ class Backward {
  public:
   Backward(const Sizes& s, bool controlled)
       : d(s), s_(s), controlled_(controlled), seen_(s), queries_(CHUNK * s.D()), keys_(CHUNK * s.D()),
-        values_(CHUNK * s.E()), d_outputs_(CHUNK * s.E()), d_mix_(CHUNK * CHUNK), d_scores_(CHUNK * CHUNK), d_keyed_(CHUNK * s.N()), d_alpha_(CHUNK * s.N()),
+        values_(CHUNK * s.E()), d_outputs_(CHUNK * s.E()), d_mix_(CHUNK * CHUNK),
+        d_scores_(CHUNK * CHUNK), d_keyed_(CHUNK * s.N()), d_alpha_(CHUNK * s.N()),
         result_(CHUNK * std::max(s.D(), s.E())) {}
 
   Record<T> d;

@@ -1,8 +1,8 @@
 // A memory of slots and one chunk of steps: its weights, what its queries see, and the memory after it.
 //
-// The recurrences of seqstruct/ops/memory/bounded_memory.py, whose docstrings define every tensor.  A memory is relative
-// to exp(level), the running maximum of its slots' controls, except within a chunk, whose weights and memory are
-// relative to exp(base).  Keys in memory are kept transposed, D N.
+// The recurrences of seqstruct/ops/memory/bounded_memory.py, whose docstrings define every tensor.  A memory is
+// relative to exp(level), the running maximum of its slots' controls, except within a chunk, whose weights and memory
+// are relative to exp(base).  Keys in memory are kept transposed, D N.
 
 #pragma once
 

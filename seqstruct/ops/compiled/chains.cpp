@@ -2,8 +2,8 @@
 //
 // As in seqstruct/ops/chains/scaled.py, but that forward and backward vectors are each divided at every step, by their
 // sum and by their greatest number.  What underflows at some place is at most 1e-300 where all paths together, at the
-// scale of that place, have the weight of the two vectors around it and the matrix between them: so a row is exact where
-// that is above SMALLEST_TOTAL at every step.
+// scale of that place, have the weight of the two vectors around it and the matrix between them: so a row is exact
+// where that is above SMALLEST_TOTAL at every step.
 
 #include "inference.h"
 

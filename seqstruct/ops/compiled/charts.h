@@ -1,8 +1,8 @@
 // Charts of spans for dynamic programs over trees: sums over the places at which spans are parted.
 //
-// A chart has one row for each width w of spans, the span i to i+w at i: so all spans of one width are added up at once,
-// and each sum goes along two charts in steps of their own (`add_products`).  Positions of a row behind its last span
-// hold 0; so do those before the first of some charts, to which sums over wider spans reach.
+// A chart has one row for each width w of spans, the span i to i+w at i: so all spans of one width are added up at
+// once, and each sum goes along two charts in steps of their own (`add_products`).  Positions of a row behind its last
+// span hold 0; so do those before the first of some charts, to which sums over wider spans reach.
 
 #pragma once
 

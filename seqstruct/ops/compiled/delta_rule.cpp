@@ -1,7 +1,8 @@
 // The delta rule, and sums that decay, one row of keys after the other, with the memory in the cache.
 //
-// The recurrence of seqstruct/ops/delta/naive.py; letters as there, R rows of keys, `steps` of each token.  One pass over
-// the memory writes a row, reads it for the row's query and for the next row's key, so that each number is loaded once.
+// The recurrence of seqstruct/ops/delta/naive.py; letters as there, R rows of keys, `steps` of each token.  One pass
+// over the memory writes a row, reads it for the row's query and for the next row's key, so that each number is loaded
+// once.
 // The backward pass stores no memories either: it goes back with the memory's gradient, for which no memory is needed,
 // and then on with the memory.  There a number of the memory at a row's end times its gradient, summed over values, is
 // what the decay of the next row gets; that of the row itself differs by what the row's query and key got.
@@ -31,7 +32,8 @@ struct Terms {
 };
 
 template <class T, bool BY_ROW, int N, int ADDED, int READ>
-inline void pass_block(Index rows, Index stride, Index column, T* x, const T* decay, const Terms<T, ADDED, READ>& terms) {
+inline void pass_block(Index rows, Index stride, Index column, T* x, const T* decay,
+                       const Terms<T, ADDED, READ>& terms) {
   Vector<T> total[READ][N] = {}, added[ADDED][N], decays[N];
   for (int v = 0; v < N; ++v) {
     if (!BY_ROW) decays[v] = load(decay + column + v * WIDTH<T>);
@@ -181,9 +183,10 @@ class Backward {
  public:
   Backward(const Sizes& s, const Inputs<T>& x, const Rows<T>& d_output, const T* d_end, const T* residual,
            const T* memory_end, const Gradients<T>& d)
-      : s_(s), x_(x), d_output_(d_output), d_end_(d_end), residual_(residual), memory_end_(memory_end), d_(d), first_(s),
-        second_(s), memory_(s.key_dim * s.V()), turned_(s.value_dim * s.K()), written_(s.V()), d_read_(s.V()),
-        d_known_(s.V()), d_written_(s.V()), d_query_(s.K()), d_key_(s.K()), decays_(s.channels ? s.K() : 1),
+      : s_(s), x_(x), d_output_(d_output), d_end_(d_end), residual_(residual), memory_end_(memory_end), d_(d),
+        first_(s), second_(s), memory_(s.key_dim * s.V()), turned_(s.value_dim * s.K()), written_(s.V()),
+        d_read_(s.V()), d_known_(s.V()), d_written_(s.V()), d_query_(s.K()), d_key_(s.K()),
+        decays_(s.channels ? s.K() : 1),
         gained_(x.log_decay ? s.rows() * (s.channels ? s.key_dim : 1) : 0) {}
 
   void group(Index g) {
@@ -205,7 +208,8 @@ class Backward {
     for (Index row = s_.rows() - 1; row >= -1; --row, std::swap(now, after)) {
       now->take(x_, g_, row);
       at_row(row);
-      const T *known = d_known_.get(), *read = d_read_.get(), *decayed = after->decayed.get(), *query = now->query.get();
+      const T *known = d_known_.get(), *read = d_read_.get(), *decayed = after->decayed.get(),
+              *query = now->query.get();
       pass<T, true, 2, 1>(s_.key_dim, V, memory_.get(), after->decay.get(),
                           {{decayed, query}, {known, read}, {now->key.get()}, {d_written_.get()}});
       if (row < 0) break;

@@ -120,7 +120,9 @@ struct Rows {
   T* at(Index b, Index h, Index t = 0) const { return data + b * batch + h * head + t * step; }
 };
 
-inline Tensor with_rows(const Tensor& x) { return x.size(3) < 2 || x.stride(3) == 1 ? x : torch::stable::contiguous(x); }
+inline Tensor with_rows(const Tensor& x) {
+  return x.size(3) < 2 || x.stride(3) == 1 ? x : torch::stable::contiguous(x);
+}
 
 // Refuses integers below 0, or from `beyond` on.
 inline void expect_below(const char* name, const Maybe& x, Index beyond) {

@@ -261,8 +261,8 @@ std::tuple<Tensor, Tensor> attend(const Tensor& query, const Tensor& key, const 
   const Tensor output = fresh(query, {s.batch, s.heads, s.steps, s.value_dim});
   const Tensor level = fresh(query, {s.batch, s.heads, s.steps});
   by_type(query, [&](auto zero) {
-    forward<decltype(zero)>(s, sight, Dropout(dropout, seed), with_rows(query), with_rows(key), with_rows(value), output,
-                            level);
+    forward<decltype(zero)>(s, sight, Dropout(dropout, seed), with_rows(query), with_rows(key), with_rows(value),
+                            output, level);
   });
   return {output, level};
 }

@@ -1,0 +1,3 @@
+"""The refusals of every registered mechanism."""
+
+from seqstruct.testing.test_laws_refusals import *  # noqa: F403
