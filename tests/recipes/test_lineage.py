@@ -100,6 +100,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         assert found[row, "test_bleu"].values[3] + gap == pytest.approx(softmax[3], abs=1e-9)
     later = tuple(f"Luong {score}" for score in ("dot", "location", "concat", "local-m", "local-p"))
     later += "Sutskever, source not reversed", "decoder performer", "decoder t2r", "Transformer, words"
+    later += ("Transformer, words and characters",)
     later += "decoder lsh", "decoder lsh(buckets=2)", "decoder gated_delta", "decoder superposition_stack"
     later += ("decoder nondeterministic_stack",)
     for row in later:  # scored against what a later commit trained
@@ -318,13 +319,18 @@ def test_scores_of_attention_are_told_as_recorded():
 
 
 def test_whole_words_are_told_as_recorded():
-    of = {line.metric: line.values for line in lines("nmt_lectures", "lineage") if line.row == "Transformer, words"}
-    bleu, chrf = ([of[f"test_{name}{part}"][2] for part in ("", "_difference", "_p")] for name in ("bleu", "chrf"))
+    found = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
+    (bleu, chrf), (mixed, of_mixed) = (
+        [[found[row, f"test_{name}{part}"][2] for part in ("", "_difference", "_p")] for name in ("bleu", "chrf")]
+        for row in ("Transformer, words", "Transformer, words and characters"))
     text = said("nmt_lectures")
     told = "the Transformer has {:.1f} BLEU and {:.1f} chrF, {:.1f} and {:.1f} behind that of its seed with as many "
     assert told.format(bleu[0], chrf[0], -bleu[1], -chrf[1]) + "types" in text and bleu[1] < 0 and chrf[1] < 0
     assert f"of BPE (p {bleu[2]:.3f} and {chrf[2]:.3f}), by one training." in text
-    assert f"Its perplexity, {of['validation_perplexity'][2]:.1f}, is of other symbols." in text
+    told = "instead it has {:.1f} and {:.1f}, {:.1f} and {:.1f} behind (p {:.3f} and {:.3f}), by one training too;"
+    assert told.format(mixed[0], of_mixed[0], -mixed[1], -of_mixed[1], mixed[2], of_mixed[2]) in text
+    own, other = (found[f"Transformer, words{row}", "validation_perplexity"][2] for row in ("", " and characters"))
+    assert f"Their perplexities, {own:.1f} and {other:.1f}, are of other symbols." in text
 
 
 def test_penalties_of_beam_search_are_told_as_recorded():
