@@ -2,9 +2,10 @@
 # Figure 3 of Structured Attention Networks, in numbers: where the encoder's attention of Table 2 takes the closing
 # parentheses of formulas.  The source shows one formula, and says of marginals that the weights of closing parentheses
 # are "generally placed on the opening parentheses (though not necessarily on a single parenthesis)", more so than those
-# of simple attention.  Measured over all closing parentheses of the test set: the weight on opening ones, and on the one
-# that each closes.  It holds if marginals have, with each seed, most of that weight on opening ones, and more of it than
-# simple attention.  What place alone gives: even weights, and the nearest opening parenthesis before.
+# of simple attention.  Measured over all closing parentheses of the test set: the weight on opening ones, and on the
+# one that each closes.  It holds if marginals have, with each seed, most of that weight on opening ones, and more of it
+# than simple attention.  What place alone gives: even weights, and the nearest opening parenthesis before.  Beside it,
+# added once these were seen: the weight of all symbols on the two next to them.
 # Trainings, data and scales are those of table-2.sh.
 paper=structured_attention table=figure-3 family="structured attention" seeds_small=3 seeds_paper=3
 licence="none needed, the formulas are sampled"

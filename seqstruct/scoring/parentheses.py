@@ -1,9 +1,10 @@
-"""Where self-attention over formulas takes closing parentheses (Kim et al. 2017, Figure 3).
+"""Where self-attention over formulas takes closing parentheses, and all symbols (Kim et al. 2017, Figure 3).
 
     python -m seqstruct.scoring.parentheses CHECKPOINT --data DIR --out FILE
 
 A row of weights is a distribution over a symbol's parents.  FILE gets, for `seqstruct record`, the mean weight of the
-closing parentheses of the test set on opening ones, and on the one that each closes, in percent.
+closing parentheses of the test set on opening ones, and on the one that each closes, and that of all symbols but the
+root on the two next to them, in percent.
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ def pairs_of(symbols: Sequence[str]) -> dict[int, int]:
 
 
 def weights_on_openings(formulas: Iterable[tuple[Sequence[str], Tensor]]) -> list[Measurement]:
-    """Means over all closing parentheses; formulas: symbols of the prefix form, and weights T T of each on all."""
-    of_any, of_own = [], []
+    """Means over all formulas, each symbols of a prefix form and weights T T, of each symbol on all."""
+    of_any, of_own, of_neighbours = [], [], []
     for symbols, weights in formulas:
         own = pairs_of(symbols)
         rows = weights[list(own)]
         of_any += rows[:, sorted(own.values())].sum(1).tolist()
         of_own += rows.gather(1, torch.tensor(list(own.values()))[:, None])[:, 0].tolist()
+        after = torch.cat([weights.diagonal(1)[1:], weights.new_zeros(1)])  # nothing follows the last symbol
+        of_neighbours += (weights.diagonal(-1) + after).tolist()
     return [
         Measurement("test_weight_on_openings", 100 * fmean(of_any), "%"),
         Measurement("test_weight_on_own_opening", 100 * fmean(of_own), "%"),
+        Measurement("test_weight_on_neighbours", 100 * fmean(of_neighbours), "%"),
     ]
 
 

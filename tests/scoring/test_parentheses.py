@@ -33,15 +33,17 @@ def test_by_hand():
     weights[7, 3], weights[7, 1], weights[7, 0] = 0.5, 0.25, 0.25
     weights[9, 3] = 1.0
     weights[3, 1] = 1.0  # a row of no closing parenthesis
-    assert values([(FORM, weights)]) == pytest.approx([87.5, 25.0])
+    weights[0, 1] = weights[1, 0] = weights[9, 8] = 0.5
+    weights[2, 1], weights[2, 3] = 0.25, 0.75
+    assert values([(FORM, weights)]) == pytest.approx([87.5, 25.0, 200 / 9])
     more = "$ ( + 1 2 )".split()
-    assert values([(FORM, weights), (more, torch.zeros(6, 6))]) == pytest.approx([175 / 3, 50 / 3])
+    assert values([(FORM, weights), (more, torch.zeros(6, 6))]) == pytest.approx([175 / 3, 50 / 3, 200 / 14])
 
 
 def test_what_place_alone_gives():
-    assert values([(FORM, even_weights(FORM))]) == pytest.approx([200 / 9, 100 / 9])
+    assert values([(FORM, even_weights(FORM))]) == pytest.approx([200 / 9, 100 / 9, 1700 / 81])
     assert even_weights(FORM).sum(1).tolist() == pytest.approx([1.0] * 10)
-    assert values([(FORM, nearest_weights(FORM))]) == [100.0, 50.0]
+    assert values([(FORM, nearest_weights(FORM))]) == [100.0, 50.0, pytest.approx(200 / 9)]
     assert nearest_weights(FORM)[:2].sum() == 0
 
 
