@@ -109,6 +109,25 @@ def test_entailment_is_told_beside_what_its_pairs_can_tell():
     assert f"have {ends}{least:.1f}), and no attention has {none:.1f}, with one seed" in said("structured_attention")
 
 
+def test_closing_parentheses_are_told_as_recorded():
+    found = {(line.row, line.metric): list(line.values.values()) for line in lines("structured_attention", "figure-3")}
+    item = finding("structured_attention", "*Parentheses in self-attention*")
+    rows = "Structured", "Simple", "even weights"
+    of_any, of_own, beside = ([found[row, f"test_weight_on_{name}"] for row in rows]
+                              for name in ("openings", "own_opening", "neighbours"))
+
+    def listed(values):
+        return "{:.1f}, {:.1f} and {:.1f}".format(*values)
+
+    told = f"marginals have {listed(of_any[0])} % of their weight there, simple attention {listed(of_any[1])}, and "
+    told += f"even weights {of_any[2][0]:.1f}; on the one that each closes {listed(of_own[0])}, {listed(of_own[1])}, "
+    nearest = found["nearest opening", "test_weight_on_own_opening"][0]
+    assert f"{told}and {of_own[2][0]:.1f}, where the nearest opening one before has {nearest:.1f}." in item
+    told = f"of the weight of all symbols {listed(beside[0])} % is on the two next to them, where even weights have "
+    assert f"{told}{beside[2][0]:.1f} and simple attention no more than {max(beside[1]):.1f}." in item
+    assert max(of_any[0]) < min(of_any[2]) and min(beside[0]) > 7 * max(beside[1])
+
+
 def test_translation_with_segmentation_attention_is_told_as_recorded():
     found = {line.row: line for line in lines("structured_attention", "3-stand-in") if line.metric == "test_bleu"}
     words = {row.partition(", ")[2]: line for row, line in found.items() if row.startswith("words, ")}
