@@ -35,7 +35,10 @@ def pairs_of(symbols: Sequence[str]) -> dict[int, int]:
 
 
 def weights_on_openings(formulas: Iterable[tuple[Sequence[str], Tensor]]) -> list[Measurement]:
-    """Means over all formulas, each symbols of a prefix form and weights T T, of each symbol on all."""
+    """Means in percent, over all parentheses and symbols of all formulas.
+
+    formulas: the T symbols of a prefix form, and weights T T in [0, 1], [i, j] that of symbol j for symbol i.
+    """
     of_any, of_own, of_neighbours = [], [], []
     for symbols, weights in formulas:
         own = pairs_of(symbols)
@@ -52,13 +55,13 @@ def weights_on_openings(formulas: Iterable[tuple[Sequence[str], Tensor]]) -> lis
 
 
 def even_weights(symbols: Sequence[str]) -> Tensor:
-    """The same weight on all symbols but the row's own."""
+    """T T: the same weight on all symbols but the row's own."""
     number = len(symbols)
     return (1 - torch.eye(number, dtype=torch.float64)) / (number - 1)
 
 
 def nearest_weights(symbols: Sequence[str]) -> Tensor:
-    """Everything on the last opening parenthesis before the row's symbol, and nothing where there is none."""
+    """T T: everything on the last opening parenthesis before the row's symbol, and nothing where there is none."""
     weights, last = torch.zeros(len(symbols), len(symbols), dtype=torch.float64), None
     for place, symbol in enumerate(symbols):
         if last is not None:
@@ -69,7 +72,7 @@ def nearest_weights(symbols: Sequence[str]) -> Tensor:
 
 
 def attended(checkpoint: str | Path, data: str | Path | None = None) -> Iterator[tuple[list[str], Tensor]]:
-    """Symbols and weights, the mean over heads, of the formulas of the test set, one after another.
+    """The T symbols and weights T T, the mean over heads, of the formulas of the test set, one after another.
 
     Raises ValueError if the checkpoint is of another task, or its encoder has no attention.
     """

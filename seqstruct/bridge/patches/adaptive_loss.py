@@ -13,7 +13,7 @@ from seqstruct.bridge.patches.patch import patch
 
 @patch(AdaptiveLoss, "forward")
 def forward(
-    original: Callable, self: AdaptiveLoss, model: Any, sample: dict[str, Any], reduce: bool = True
+    _: Callable, self: AdaptiveLoss, model: Any, sample: dict[str, Any], reduce: bool = True
 ) -> tuple[Tensor, int, dict[str, Any]]:
     """Padding is told by its index in the bands of rare words too, where it is that of a word: their second word had no
     loss there.  Without reduce losses are of each target, B T in a row.

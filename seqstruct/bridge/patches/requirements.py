@@ -68,7 +68,7 @@ def check_options(config: Mapping[str, Any]) -> None:
     for option in ("adaptive_softmax_cutoff", "adaptive_input_cutoff"):
         if config.get(option) is not None:
             bands = _check_cutoffs(option, config[option])
-            if option == "adaptive_input_cutoff" and config["adaptive_input"]:
+            if option == "adaptive_input_cutoff" and config.get("adaptive_input"):
                 _check_sizes(config["decoder_input_dim"] or config["decoder_embed_dim"], bands, config)
 
 
