@@ -36,6 +36,9 @@ def test_language_models_of_brown_are_told_as_recorded():
     context = (found[line.row, "test_perplexity_context_256"].mean for line in (softmax, gated))
     assert "context change little ({:.1f} and {:.1f})".format(*context) in text
     assert f"(equation A.2) has {of['BASE-GATE']:.0f}, elu without a gate {of['phi-elu']:.1f}, and RFA" in text
+    stateful = [found["RFA-GATE-Gaussian-Stateful", f"test_perplexity{end}"].mean for end in ("", "_no_state")]
+    assert "gated RFA has {:.1f}, and {:.1f} when that model is tested without the state".format(*stateful) in text
+    assert gated.mean < stateful[0] < stateful[1] < of["BASE-GATE"]
     least, *others = sorted([of["BASE-GATE"], gated.mean, *softmax.values.values(), of["phi-elu"], of["5-gram"]])
     assert least == gated.mean and others[0] == of["BASE-GATE"] and others[-1] == of["5-gram"] < of["RFA-Gaussian"]
 
