@@ -13,11 +13,13 @@
 # denominators at 1, as the released code does.  An end of line is a word.
 # "one matrix": gated RFA without the draws, as the stateful row is, in blocks that are shuffled, as that is not.  Near
 # RFA-GATE-Gaussian, what the stateful row is behind it by comes of the order of blocks; near the stateful row, of draws.
+# Table 4.3-rates, "rates, M": two epochs of M with the rate of all and with half and twice of it.  Where another one is
+# ahead of it, by more than seeds differ, M is held back in 4.3-stand-in, and what is said of M there falls.
 paper=peng_thesis table=4.3 family="efficient attention language models"
 licence="WikiText: CC BY-SA; Brown: non-commercial; made-up sentences at the smoke scale: none needed"
 rows=(BASE phi-elu RFA-Gaussian RFA-GATE-Gaussian RFA-GATE-Gaussian-Stateful Linformer ABC-RD ABC-MLP T2R BASE-GATE
-      "gated delta" "RFA-GATE-Gaussian, one matrix")
-smoke_rows=(ABC-MLP RFA-GATE-Gaussian-Stateful "16 layers Linformer 32" "32 layers T2R 32 from softmax")
+      "gated delta" "RFA-GATE-Gaussian, one matrix" "rates, "{BASE,phi-elu,RFA-Gaussian,RFA-GATE-Gaussian})
+smoke_rows=(ABC-MLP RFA-GATE-Gaussian-Stateful "rates, BASE" "16 layers Linformer 32" "32 layers T2R 32 from softmax")
 paper_rows=({small,big}\ {BASE,phi-elu,RFA-{,GATE-}{Gaussian,arccos},RFA-GATE-Gaussian-Stateful}
             16\ layers\ {BASE,{Linformer,ABC-RD,ABC-MLP}\ {32,64}}
             32\ layers\ {BASE,ELU\ 128,{RFA,T2R}\ 32,T2R\ 32\ from\ softmax,ABC-MLP\ 32})
@@ -54,6 +56,15 @@ cell() {
             prepare wikitext103 data-prep/wikitext103.sh "${from[@]}" ;;
     esac
     [[ "$scale" == paper || "$row" == *layers* ]] || table=4.3-stand-in
+    training=(--config-dir configs/peng_thesis/efficient_lm --config-name train scale="$scale" "${size[@]}"
+              task.data="$data/bin")
+    if [[ "$row" == "rates, "* ]]; then
+        table=4.3-rates minutes="$(times "$minutes" 0.5)"
+        seqstruct search "${training[@]}" row="$(slug "${row#rates, }")" --seed "$seed" \
+            --settings configs/peng_thesis/efficient_lm/search.yaml --out "$out/search"
+        record search/measurements.json
+        return
+    fi
     if [[ "$row" == *gram ]]; then
         baseline "$row"
         # whatever the context of the models, n-grams have their own
@@ -66,8 +77,7 @@ cell() {
         return
     fi
     case "$model" in Linformer | ABC-RD | ABC-MLP | T2R) model+=" 32" ;; "ELU 128") model=phi-elu ;; esac
-    training=(fairseq-hydra-train --config-dir configs/peng_thesis/efficient_lm --config-name train scale="$scale"
-              "${size[@]}" task.data="$data/bin" common.seed="$seed")
+    training=(fairseq-hydra-train "${training[@]}" common.seed="$seed")
     if [[ "$model" == BASE || "$model" == *" from softmax" ]]; then
         shared softmax-lm "${training[@]}" row=base
         start=(checkpoint.finetune_from_model="$shared/checkpoint_best.pt") model="${model% from softmax}"
