@@ -15,8 +15,7 @@ from pathlib import Path
 
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import new_folder, write_text
-
-SPECIAL = 4  # entries that the file does not name
+from seqstruct.data.text.byte_symbols import SPECIAL
 
 
 def copy_filled(source: str | os.PathLike, entries: int, out: str | os.PathLike) -> None:

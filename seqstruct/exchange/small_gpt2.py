@@ -17,12 +17,12 @@ from seqstruct.command import module_parser, run_module
 from seqstruct.data.arguments import SEED, add_numbers, at_least
 from seqstruct.data.files import new_folder
 from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.text.binarise import RESERVED
 from seqstruct.exchange.text_blocks import batches, blocks
 from seqstruct.hf import SeqstructTokenizer
 from seqstruct.hf.exchanged import falling, tune
 
 WARMUP = 100  # updates
-SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 def train(args: argparse.Namespace) -> None:
@@ -35,12 +35,12 @@ def train(args: argparse.Namespace) -> None:
     words = [line.rpartition(" ")[0] for line in read_lines(data / "bin" / "dict.txt")]
     with new_folder(args.out) as folder, torch.random.fork_rng():
         vocabulary = folder / "vocab.source.txt"
-        vocabulary.write_text("".join(f"{word}\n" for word in (*SYMBOLS, *words)), encoding="utf-8")
+        vocabulary.write_text("".join(f"{word}\n" for word in (*RESERVED, *words)), encoding="utf-8")
         tokenizer = SeqstructTokenizer(str(vocabulary))
         text = blocks(tokenizer, data / "text" / "train.txt", args.length)
         torch.manual_seed(args.seed)
         config = GPT2Config(
-            vocab_size=len(SYMBOLS) + len(words), n_positions=args.positions, n_embd=args.embed_dim,
+            vocab_size=len(RESERVED) + len(words), n_positions=args.positions, n_embd=args.embed_dim,
             n_layer=args.layers, n_head=args.heads, bos_token_id=2, eos_token_id=2, pad_token_id=1,
             resid_pdrop=args.dropout, embd_pdrop=args.dropout, attn_pdrop=0.0,
         )

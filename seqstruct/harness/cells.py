@@ -20,6 +20,7 @@ from seqstruct.data.files import locked, read_json, write_json
 from seqstruct.harness.configs import read_config, said_last
 from seqstruct.harness.process import run_command, terminate_all
 from seqstruct.harness.progress import Progress
+from seqstruct.harness.records import format_value
 from seqstruct.harness.script import DEVICE, SHARED, THREADS, Plan, Step
 
 DONE = "done.json"
@@ -199,8 +200,6 @@ def _train(plan: Plan, step: Step, line: str, log: Path, progress: Progress) -> 
 
 def _numbers(out: Path) -> str:
     """The numbers that `seqstruct record` left, in one line."""
-    from seqstruct.harness.records import format_value
-
     found = read_json(out / "measurements.json", list)
     return ", ".join(f"{m['metric'].replace('_', ' ')} {format_value(m['value'])} {m['unit']}" for m in found)
 

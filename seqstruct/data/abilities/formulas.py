@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from seqstruct.data.abilities.ability import Ability, Tagged, check_lengths
-from seqstruct.data.listops.formulas import END, LIMITS, OPERATORS, SYMBOLS, FormulaOptions, draw, operate
+from seqstruct.data.listops.formulas import END, LIMITS, OPERATIONS, SYMBOLS, FormulaOptions, draw
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ListOps(Ability):
         found: list[Hashable] = []
         stack: list[str] = []
         for symbol in symbols:
-            if symbol in OPERATORS:
+            if symbol in OPERATIONS:
                 stack.append(symbol)
             found.append(stack.pop() if symbol == END else None)
         return found
@@ -56,11 +56,11 @@ def evaluate_all(tokens: Sequence[str]) -> list[tuple[int, int] | None]:
     stack: list[tuple[str, list[int], int]] = [("", [], 0)]
     for token in tokens:
         closed = None
-        if token in OPERATORS:
+        if token in OPERATIONS:
             stack.append((token, [], 0))
         elif token == END:
             operator, values, height = stack.pop()
-            closed = operate(operator, values), height + 1
+            closed = OPERATIONS[operator](values), height + 1
             above, others, highest = stack.pop()
             stack.append((above, [*others, closed[0]], max(highest, closed[1])))
         else:

@@ -24,7 +24,7 @@ import numpy as np
 
 from seqstruct.data.arguments import at_least
 
-OPERATIONS: dict[str, Callable[[Sequence[int]], int]] = {
+OPERATIONS: dict[str, Callable[[Sequence[int]], int]] = {  # from one or more digits to the digit that they come to
     "[MIN": min, "[MAX": max, "[MED": lambda values: int(median(values)), "[SM": lambda values: sum(values) % 10,
 }
 OPERATORS = tuple(OPERATIONS)
@@ -61,13 +61,6 @@ class FormulaOptions:
                 raise ValueError(f"{name}: expected {LIMITS[name]} or less, got {value}")
 
 
-def operate(operator: str, values: Sequence[int]) -> int:
-    """The digit that an operator makes of one or more digits.  Raises ValueError if the operator is unknown."""
-    if operator not in OPERATIONS:
-        raise ValueError(f"expected an operator of {' '.join(OPERATORS)}, got {operator!r}")
-    return OPERATIONS[operator](values)
-
-
 def draw(options: FormulaOptions, generator: random.Random) -> tuple[list[str], int] | None:
     """One formula, of whatever length, and its value; None if it grew beyond the greatest length."""
     tokens: list[str] = []
@@ -86,7 +79,7 @@ def draw(options: FormulaOptions, generator: random.Random) -> tuple[list[str], 
                 break
             values.append(grow(depth + 1))
         tokens.append(END)
-        return operate(operator, values or [0])
+        return OPERATIONS[operator](values or [0])
 
     value = grow(1)
     return (tokens, value) if len(tokens) <= most else None

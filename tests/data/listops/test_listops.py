@@ -15,6 +15,7 @@ from seqstruct.data.listops import formulas
 from seqstruct.data.listops.folder import write_folder
 from seqstruct.data.listops.formulas import (
     END,
+    OPERATIONS,
     OPERATORS,
     SYMBOLS,
     FormulaOptions,
@@ -22,7 +23,6 @@ from seqstruct.data.listops.formulas import (
     draw,
     draw_distinct,
     length_shares,
-    operate,
 )
 from seqstruct.data.text_classification.folder import read_meta, read_split
 
@@ -41,7 +41,7 @@ def test_every_operation_on_few_digits():
         for values in itertools.product(range(10), repeat=count):
             for operator in OPERATORS:
                 text = f"{operator} {' '.join(map(str, values))} {END}"
-                assert str(operate(operator, values)) == by_rewriting(text)
+                assert str(OPERATIONS[operator](values)) == by_rewriting(text)
 
 
 def test_the_drawn_value_is_the_value():
@@ -151,8 +151,6 @@ def test_wrong_options(tmp_path, capsys, monkeypatch):
     ):
         with pytest.raises(ValueError, match=message):
             FormulaOptions(**changed)
-    with pytest.raises(ValueError, match="expected an operator"):
-        operate("[AVG", [1])
     counts = {"train": 4, "valid": 4, "test": 4}
     with pytest.raises(ValueError, match="valid: expected 1 formula or more, got 0"):
         write_folder(tmp_path / "out", FormulaOptions(), {**counts, "valid": 0}, 1)
