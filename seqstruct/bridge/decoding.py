@@ -74,11 +74,12 @@ class TranslationGenerator(BeamSearchGenerator):
         """penalties: alpha and beta, each 0 or more; None leaves fairseq's scores.  pruning: the width, 0 for none.
 
         alignment: "hard" or "soft", as --print-alignment has it; None for none.
-        Raises ValueError on numbers below 0, and if pruning meets another search than the plain beam's.
+        Raises ValueError on numbers below 0, NaN and infinity, and if pruning meets another search than plain beam's.
         """
         super().__init__(models, tgt_dict, **options)
-        if min(penalties or (0.0,)) < 0 or pruning < 0:
-            raise ValueError(f"penalties and pruning: expected 0 or more, got {penalties} and {pruning}")
+        if not all(0 <= value < math.inf for value in (*(penalties or ()), pruning)):
+            raise ValueError("penalties and pruning: expected finite numbers, 0 or more, got "
+                             f"{penalties} and {pruning}")
         if pruning:
             if type(self.search) is not CandidateSearch:
                 raise ValueError("pruning goes with plain beam search alone")

@@ -154,8 +154,12 @@ def _not_a_literal(error: BaseException, frames: list[Frame]) -> str | None:
         # what is parsed already holds no literal somewhere, and the error names but an object
         got = f"{text!r}: {error.args[0]}" if isinstance(text, str) else repr(ast.unparse(text))
         return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {got}"
-    # validate and eval-lm evaluate it as code
-    if "<string>" in (frames[-1].path, getattr(error, "filename", None)) and (config := _configuration(frames)):
+    # validate and eval-lm evaluate it as code, and validate takes what comes out for a dictionary before it loads
+    last = frames[-1]
+    taken = (isinstance(error, (TypeError, ValueError)) and last.within("fairseq_cli/validate.py", "main")
+             and "override_args" in last.variables and "models" not in last.variables)
+    evaluated = "<string>" in (last.path, getattr(error, "filename", None))
+    if (taken or evaluated) and (config := _configuration(frames)):
         return (f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not "
                 f"{config.common_eval.model_overrides!r}: {error.args[0]}")
     return None

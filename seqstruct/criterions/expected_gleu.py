@@ -60,10 +60,11 @@ class ExpectedGleu(SummedCriterion):
     """Maximum likelihood mixed with expected GLEU of drawn translations (Wu et al. 2016, eq. 9)."""
 
     def __init__(self, task: Any, likelihood_weight: float, samples: int, seed: int):
-        """Raises ValueError on a negative weight or seed, or fewer than 2 samples."""
+        """Raises ValueError on a weight that is negative, NaN or infinite, a negative seed, or fewer than 2 samples."""
         super().__init__(task)
-        if likelihood_weight < 0 or seed < 0:
-            raise ValueError(f"likelihood_weight and seed: expected 0 or more, got {likelihood_weight} and {seed}")
+        if not 0 <= likelihood_weight < math.inf or seed < 0:
+            raise ValueError("likelihood_weight and seed: expected finite numbers, 0 or more, got "
+                             f"{likelihood_weight} and {seed}")
         if samples < 2:
             raise ValueError(f"samples: expected 2 or more, whose mean is subtracted, got {samples}")
         self.likelihood_weight, self.samples, self.seed = likelihood_weight, samples, seed

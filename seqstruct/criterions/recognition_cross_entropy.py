@@ -18,6 +18,7 @@ L and N are of the members alone; in a step those of each batch, and a batch wit
 and with `report_by_length` accuracy_20, baseline_20 and so on, of the lengths up to that number and above the last.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
@@ -52,12 +53,12 @@ class RecognitionCrossEntropy(SummedCriterion):
     def __init__(
         self, task: Any, language_modeling_weight: float, next_symbols_weight: float, report_by_length: bool = False
     ):
-        """Raises ValueError on negative weights, and where the task does not have what may come next."""
+        """Raises ValueError on weights that are negative, NaN or infinite, and where the task lacks next symbols."""
         super().__init__(task)
         self.weights = {"language_modeling": language_modeling_weight, "next_symbols": next_symbols_weight}
         for name, weight in self.weights.items():
-            if weight < 0:
-                raise ValueError(f"{name}_weight: expected 0 or more, got {weight}")
+            if not 0 <= weight < math.inf:
+                raise ValueError(f"{name}_weight: expected a finite number, 0 or more, got {weight}")
         if next_symbols_weight and not task.cfg.next_symbols:
             raise ValueError("next_symbols_weight: a weight above 0 goes with --next-symbols alone")
         self.bins = max(1, -(-task.longest // BIN)) if report_by_length else 1

@@ -46,13 +46,13 @@ class RegularizedCrossEntropy(SummedCriterion):
     def __init__(
         self, task: Any, activation_penalty: float, temporal_activation_penalty: float, span_supervision: float
     ):
-        """Raises ValueError on negative weights."""
+        """Raises ValueError on weights that are negative, NaN or infinite."""
         super().__init__(task)
         self.alpha, self.beta, self.span_supervision = activation_penalty, temporal_activation_penalty, span_supervision
         names = "activation_penalty", "temporal_activation_penalty", "span_supervision"
         for name, value in zip(names, (self.alpha, self.beta, self.span_supervision), strict=True):
-            if value < 0:
-                raise ValueError(f"{name}: expected 0 or more, got {value}")
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name}: expected a finite number, 0 or more, got {value}")
 
     def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, int, Dict[str, Any]]:
         """The loss summed over tokens (of each target, B T, without reduce), the number of tokens, the log.

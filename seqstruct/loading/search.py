@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seqstruct.bridge.search_options import REAL, WHOLE, check_numbers
 from seqstruct.loading.base import TextModel
 from seqstruct.scoring.parsers import check_batch_size
 
-WHOLE = {  # the least value of each
-    "beam": 1, "min_len": 0, "max_len_b": 0, "no_repeat_ngram_size": 0, "sampling_topk": -1, "diverse_beam_groups": -1,
-}
-REAL: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "max_len_a": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
-    "lenpen": ("a finite number", math.isfinite),
-    "unkpen": ("a number", lambda x: x > -math.inf),  # infinity leaves no unknown word
-    "sampling_topp": ("a number from 0 to 1, or -1 for none", lambda x: 0 <= x <= 1 or x == -1),
-    "temperature": ("a finite number above 0", lambda x: 0 < x < math.inf),
-    "diverse_beam_strength": ("a finite number", math.isfinite),
-    "diversity_rate": ("a finite number, 0 or more, or -1 for none", lambda x: 0 <= x < math.inf or x == -1),
-}
 FLAGS = ("match_source_len", "unnormalized", "sampling")
 OPTIONS = tuple(name for name in (*WHOLE, *REAL, *FLAGS) if name != "beam")
 
@@ -34,21 +21,12 @@ OPTIONS = tuple(name for name in (*WHOLE, *REAL, *FLAGS) if name != "beam")
 def check_options(options: Mapping[str, Any], symbols: int) -> None:
     """Raise ValueError on an option that is none or has no such value; symbols: how many there are to choose from."""
     for name, value in options.items():
-        if name in WHOLE:
-            if isinstance(value, bool) or not isinstance(value, Integral):
-                raise ValueError(f"{name}: expected a whole number, got {value!r}")
-            if value < WHOLE[name]:
-                raise ValueError(f"{name}: expected {WHOLE[name]} or more, got {value}")
-        elif name in REAL:
-            expected, fits = REAL[name]
-            if isinstance(value, bool) or not isinstance(value, Real) or not fits(float(value)):
-                raise ValueError(f"{name}: expected {expected}, got {value!r}")
-        elif name not in FLAGS:
+        if name in FLAGS:
+            if value not in (True, False):
+                raise ValueError(f"{name}: expected True or False, got {value!r}")
+        elif name not in WHOLE and name not in REAL:
             raise ValueError(f"expected options of {', '.join(OPTIONS)}, got {name!r}")
-        elif value not in (True, False):
-            raise ValueError(f"{name}: expected True or False, got {value!r}")
-    if options.get("sampling_topk", -1) > symbols:
-        raise ValueError(f"sampling_topk: expected at most the {symbols} symbols, got {options['sampling_topk']}")
+    check_numbers(options, symbols)
 
 
 def build_generator(loaded: TextModel, beam: int, options: dict[str, Any]) -> Any:

@@ -78,7 +78,8 @@ class CFLLanguageModelingTask(FolderTask):
         if max_positions is not None and longest > max_positions and not ignore_invalid_inputs:
             raise ValueError(
                 f"a string of {longest - 1} symbols is too long for a model with {max_positions} positions; "
-                "--tokens-per-sample sets them, and --skip-invalid-size-inputs-valid-test leaves such strings out"
+                "--tokens-per-sample sets them in training, and --skip-invalid-size-inputs-valid-test leaves such "
+                "strings out, which fairseq-eval-lm alone does not take"
             )
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 

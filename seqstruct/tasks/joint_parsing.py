@@ -4,6 +4,7 @@ Batches are drawn from the union of the training corpora.  Splits other than tra
 them, `valid_dm` of one alone.  docs/tutorials/parsing.md trains a model.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -17,7 +18,6 @@ from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.options import flag
-from seqstruct.data.arguments import at_least
 from seqstruct.data.parsing.dataset import CorporaUnion, Dictionaries
 from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
@@ -47,7 +47,8 @@ class JointParsingTask(FolderTask):
 
     def __init__(self, cfg: JointParsingConfig):
         super().__init__(cfg)
-        at_least(cfg, word_dropout=0)
+        if not 0 <= cfg.word_dropout < math.inf:
+            raise ValueError(f"--word-dropout: expected a finite number, 0 or more, got {cfg.word_dropout}")
         if not 0 < cfg.share_of_others <= 1:
             raise ValueError(f"--share-of-others: expected a share in (0, 1], got {cfg.share_of_others}")
         self.meta = meta = read_meta(cfg.data)

@@ -18,7 +18,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from seqstruct.bridge.decoding import TranslationGenerator
-from seqstruct.bridge.options import flag
+from seqstruct.bridge.options import flag, spelled
 
 
 @dataclass
@@ -44,7 +44,8 @@ class GNMTTranslationTask(TranslationTask):
     ) -> Any:
         """The generator; with --eight-bit, the models are quantised in place.
 
-        Raises ValueError on options below 0, and with --eight-bit on models that it does not serve.
+        Raises ValueError on options that are negative, NaN or infinite, on fairseq's own normalisation, which these
+        scores are without, and with --eight-bit on models that it does not serve.
         """
         if self.cfg.eight_bit:
             from seqstruct.models.rnn_translation.eight_bit import quantize
@@ -55,6 +56,10 @@ class GNMTTranslationTask(TranslationTask):
             alignment = getattr(args, "print_alignment", None)
             if alignment is None and getattr(args, "replace_unk", None) is not None:
                 alignment = "hard"
+            for name, default in {"lenpen": 1, "unnormalized": False}.items():
+                if getattr(args, name, default) != default:
+                    raise ValueError(f"{spelled(name)} does nothing in --task translation_gnmt, whose scores "
+                                     "--length-alpha normalizes")
             seq_gen_cls = TranslationGenerator
             extra_gen_cls_kwargs = {
                 **(extra_gen_cls_kwargs or {}),

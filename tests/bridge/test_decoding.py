@@ -120,8 +120,9 @@ def test_alignments_are_the_greatest_weights(model: Any) -> None:
 
 
 def test_what_does_not_fit(model: Any) -> None:
-    for options in ({"penalties": (-0.1, 0.0)}, {"penalties": (0.1, -1.0)}, {"pruning": -3.0}):
-        with pytest.raises(ValueError, match="expected 0 or more"):
+    for options in ({"penalties": (-0.1, 0.0)}, {"penalties": (0.1, -1.0)}, {"pruning": -3.0}, {"pruning": math.nan},
+                    {"penalties": (math.inf, 0.0)}, {"penalties": (0.1, math.nan)}):
+        with pytest.raises(ValueError, match="expected finite numbers, 0 or more"):
             TranslationGenerator([model], DICTIONARY, **options)
     with pytest.raises(ValueError, match="plain beam search"):
         TranslationGenerator([model], DICTIONARY, pruning=3.0, search_strategy=DiverseBeamSearch(DICTIONARY, 2, 0.5))

@@ -6,6 +6,7 @@ import contextlib
 import io
 import shutil
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,26 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (GENERATE, {"pairs": "text"}, PAIR.format("text")),
     (GENERATE, {"pairs": "pairs --gen-subset dev"}, "pairs has no 'dev'"),
     (GENERATE, {"pairs": "pairs --max-source-positions 3"}, "model and task take (3, 1024)"),
-    (GENERATE, {"--beam 1": "--beam 0"}, "--beam is 1 or more, not 0"),
+    (GENERATE, {"--beam 1": "--beam 0"}, "--beam: expected 1 or more, got 0"),
+    (GENERATE, {"--beam 1": "--lenpen nan"}, "--lenpen: expected a finite number, got nan"),
+    (GENERATE, {"--beam 1": "--unkpen nan"}, "--unkpen: expected a number, got nan"),
+    (GENERATE, {"--beam 1": "--temperature inf"}, "--temperature: expected a finite number above 0, got inf"),
+    (GENERATE, {"--beam 1": "--max-len-a nan"}, "--max-len-a: expected a finite number, 0 or more, got nan"),
+    (GENERATE, {"--beam 1": "--diverse-beam-groups 5 --diverse-beam-strength nan"},
+     "--diverse-beam-strength: expected a finite number, got nan"),
+    (GENERATE, {"--beam 1": "--beam 9 --diversity-rate 0.5"},
+     "--diversity-rate takes the 2 * 9 best symbols of each hypothesis (--beam), of 16 that there are"),
+    (GENERATE, {"--beam 1": "--beam 1 --nbest 0"}, "--nbest is 1 or more, not 0"),
+    (GENERATE, {"pairs": "pairs --model-overrides 0.5"}, "--model-overrides takes a Python dictionary, such as"),
+    (GENERATE, {"pairs": "pairs --model-overrides [1]"}, "--model-overrides takes a Python dictionary, such as"),
+    (VALIDATE, {"pairs": "pairs --model-overrides 0.5"}, "such as \"{'dropout': 0.0}\", not '0.5': "),
+    (VALIDATE, {"pairs": "pairs --model-overrides [1]"}, "such as \"{'dropout': 0.0}\", not '[1]': "),
+    (EVALUATE, {"text": "text --model-overrides 0.5"}, "--model-overrides takes a Python dictionary, such as"),
+    (GENERATE, {"pairs": "pairs --task translation_gnmt --lenpen 0.6"},
+     "--lenpen does nothing in --task translation_gnmt, whose scores --length-alpha normalizes"),
+    (GENERATE, {"pairs": "pairs --task translation_gnmt --unnormalized"}, "--unnormalized does nothing in --task"),
+    *([] if find_spec("iopath") else [(TRAIN, {"pairs": "pairs --write-checkpoints-asynchronously"},
+                                       "--write-checkpoints-asynchronously needs the package iopath, which is not")]),
     (GENERATE, {"pairs": "pairs --model-overrides {bad"}, "such as \"{'dropout': 0.0}\", not '{bad'"),
     (GENERATE, {"pairs": "pairs --model-overrides {'dropout':none}"}, "0.0}\", not \"{'dropout': none}\""),
     (VALIDATE, {"pairs": "pairs --model-overrides {bad"}, "such as \"{'dropout': 0.0}\", not '{bad': "),

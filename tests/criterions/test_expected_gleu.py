@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from argparse import Namespace
 from collections.abc import Callable
@@ -195,9 +196,12 @@ def test_a_language_model_is_refused() -> None:
         criterion(small_language_model(DICTIONARY), batch({3: ([4, 5, EOS], [4, EOS])}))
 
 
-@pytest.mark.parametrize("options", [{"likelihood_weight": -1.0}, {"samples": 1}, {"seed": -1}])
+@pytest.mark.parametrize("options", [
+    {"likelihood_weight": -1.0}, {"likelihood_weight": math.nan}, {"likelihood_weight": math.inf}, {"samples": 1},
+    {"seed": -1},
+])
 def test_numbers_out_of_range(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="expected (0|2) or more"):
+    with pytest.raises(ValueError, match="expected (finite numbers, 0|2) or more"):
         ExpectedGleu(task_of(DICTIONARY), **{"likelihood_weight": 0.017, "samples": 15, "seed": 1, **options})
 
 

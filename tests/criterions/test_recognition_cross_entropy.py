@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, inf, log, nan
 from types import SimpleNamespace
 
 import pytest
@@ -133,8 +133,10 @@ def test_figures_are_means_over_strings_and_members():
 
 
 def test_wrong_weights():
-    for weights, told in (((-1, 0), "language_modeling_weight: expected 0 or more"),
-                          ((0, -0.5), "next_symbols_weight: expected 0 or more")):
+    for weights, told in (((-1, 0), "language_modeling_weight: expected a finite number, 0 or more, got -1"),
+                          ((nan, 0), "language_modeling_weight: expected a finite number, 0 or more, got nan"),
+                          ((0, -0.5), "next_symbols_weight: expected a finite number, 0 or more, got -0.5"),
+                          ((0, inf), "next_symbols_weight: expected a finite number, 0 or more, got inf")):
         with pytest.raises(ValueError, match=told):
             criterion_of(*weights)
     task = SimpleNamespace(target_dictionary=None, longest=5, cfg=SimpleNamespace(next_symbols=False))

@@ -1,5 +1,6 @@
 """The penalties and the supervised attention, term by term."""
 
+import math
 import types
 
 import pytest
@@ -98,6 +99,7 @@ def test_what_a_weight_needs_is_asked_for(setting):
         criterion(alpha=1.0)(bare, sample)
     with pytest.raises(ValueError, match="span_language_modeling"):
         criterion(span_supervision=1.0)(model, {k: v for k, v in sample.items() if k != "gold_spans"})
-    with pytest.raises(ValueError, match="activation_penalty: expected 0 or more, got -1"):
-        criterion(alpha=-1.0)
+    for weight in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"activation_penalty: expected a finite number, 0 or more, got {weight}"):
+            criterion(alpha=weight)
     assert criterion()(bare, types.MappingProxyType(sample))[1] == 6

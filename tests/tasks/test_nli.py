@@ -37,6 +37,9 @@ def test_a_label_outside_the_set_is_refused(tmp_path):
 def test_a_folder_or_an_option_that_will_not_do(tmp_path):
     with pytest.raises(ValueError, match="nli.json: expected a folder made by data-prep/snli.sh"):
         NLITask.setup_task(NLIConfig(data=str(tmp_path / "absent")))
+    (tmp_path / "nli.json").write_text('{"labels": ["yes"]}')
+    with pytest.raises(ValueError, match="nli.json: expected a folder made by data-prep/snli.sh: 'lowercase'"):
+        NLITask.setup_task(NLIConfig(data=str(tmp_path)))
     with pytest.raises(ValueError, match="initial_accumulator: expected 0 or more, got -1"):
         NLITask.setup_task(NLIConfig(data=folder_with(tmp_path), initial_accumulator=-1.0))
     with pytest.raises(ValueError, match="initial_accumulator: expected 0 or more, got nan"):

@@ -63,6 +63,7 @@ def test_coverage_and_pruning_take_away(trained: list[Path | str]) -> None:
 
 @pytest.mark.training
 @pytest.mark.parametrize("option", ["--length-alpha", "--coverage-beta", "--beam-pruning"])
-def test_numbers_below_0(trained: list[Path | str], option: str) -> None:
-    with pytest.raises(ValueError, match="penalties and pruning: expected 0 or more"):
-        hypotheses(trained, "--task", "translation_gnmt", option, -1)
+def test_numbers_out_of_range(trained: list[Path | str], option: str) -> None:
+    for number in ("-1", "nan", "inf"):
+        with pytest.raises(ValueError, match="penalties and pruning: expected finite numbers, 0 or more"):
+            hypotheses(trained, "--task", "translation_gnmt", option, number)

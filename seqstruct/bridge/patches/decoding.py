@@ -15,6 +15,7 @@ from torch import Tensor
 from seqstruct.bridge.options import spelled
 from seqstruct.bridge.passes import collect_readings
 from seqstruct.bridge.patches.patch import patch
+from seqstruct.bridge.search_options import REAL, WHOLE, check_numbers
 
 STEPWISE = ("print_step", "retain_iter_history")  # of models that refine a whole translation
 # options of a hypothesis's score that references are scored without, and their defaults
@@ -96,8 +97,14 @@ def build_generator(
     extra_gen_cls_kwargs: Any = None, *rest: Any, **named: Any,
 ) -> Any:
     """Options that do nothing: those of other decoders, which end in a KeyError, those of scores beside
-    --score-reference, and in fairseq-interactive a language model and prefixes; soft alignments fail there.
+    --score-reference, and in fairseq-interactive a language model and prefixes; soft alignments fail there.  Numbers
+    that mean nothing, as a --lenpen of NaN, give hypotheses in any order, or fail somewhere inside.
     """
+    check_numbers({name: getattr(args, name) for name in (*WHOLE, *REAL) if hasattr(args, name)},
+                  len(self.target_dictionary), spelled)
+    if getattr(args, "diversity_rate", -1) > -1 and 2 * args.beam > len(self.target_dictionary):
+        raise ValueError(f"--diversity-rate takes the 2 * {args.beam} best symbols of each hypothesis (--beam), of "
+                         f"{len(self.target_dictionary)} that there are")
     for option in STEPWISE:
         if getattr(args, option, False):
             raise ValueError(f"{spelled(option)} is of models that refine a translation in steps, not of "

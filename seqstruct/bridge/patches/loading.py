@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
 from fairseq import checkpoint_utils
@@ -59,8 +59,11 @@ def load_model_ensemble_and_task(
     **named: Any,
 ) -> Any:
     """Models are loaded into whatever dictionaries the task has, another architecture fails without the file's name,
-    and overrides swap attention without a word.
+    and overrides swap attention without a word, or are no dictionary, which is told as a file that is none.
     """
+    if not isinstance(arg_overrides, (Mapping, type(None))):
+        raise ValueError("--model-overrides takes a Python dictionary, such as \"{'dropout': 0.0}\", not "
+                         f"{arg_overrides}")
     check_ensemble(filenames, task)
     try:
         models, *loaded = load(filenames, arg_overrides, task, *rest, **named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from importlib.util import find_spec
 from typing import Any, Callable
 
 import numpy
@@ -16,6 +17,14 @@ from fairseq.utils import move_to_cpu
 from seqstruct.bridge.patches.patch import patch
 
 logger = logging.getLogger(__name__)
+
+
+@patch(distributed, "call_main")
+def call_main(call: Callable, cfg: Any, main: Callable, **named: Any) -> Any:
+    """--write-checkpoints-asynchronously without iopath ends at once, with a status of success and nothing trained."""
+    if cfg.checkpoint.write_checkpoints_asynchronously and find_spec("iopath") is None:
+        raise ValueError("--write-checkpoints-asynchronously needs the package iopath, which is not installed")
+    return call(cfg, main, **named)
 
 
 @patch(distributed, "all_gather_list")

@@ -45,11 +45,10 @@ def build_generator(
     extra_gen_cls_kwargs: Any = None, *rest: Any, **named: Any,
 ) -> Any:
     """No alignments unless they are printed, and an IndexError where a model has no attention or a sentence has fewer
-    hypotheses than the beam; search over the whole vocabulary; a beam of 0 fails somewhere inside.
+    hypotheses than the beam; search over the whole vocabulary; 0 best hypotheses are printed.
     """
-    for option in ("beam", "nbest"):
-        if getattr(args, option, 1) < 1:
-            raise ValueError(f"--{option} is 1 or more, not {getattr(args, option)}")
+    if getattr(args, "nbest", 1) < 1:
+        raise ValueError(f"--nbest is 1 or more, not {args.nbest}")
     aligns, replaces = getattr(args, "print_alignment", None), getattr(args, "replace_unk", None) is not None
     if seq_gen_cls is None and not getattr(args, "score_reference", False):
         if replaces and str(aligns) == "soft":

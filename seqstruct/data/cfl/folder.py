@@ -30,6 +30,7 @@ from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text.aligned import read_lines
 
 DICTIONARY = "dict.txt"
+KEYS = ("language", "grammar", "batch", "lengths", "test_lengths", "valid_length_counts")  # of meta.json
 OWN = "language.txt"
 
 
@@ -107,7 +108,7 @@ def _write_split(folder: Path, split: str, language: Language, strings: list[np.
 
 def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
     """The contents of meta.json.  Raises ValueError as `checked.read_meta`, and on a language that there is not."""
-    meta = read_checked(folder, "cfl", ("language", "grammar"), (DICTIONARY,))
+    meta = read_checked(folder, "cfl", KEYS, (DICTIONARY,))
     language_of(folder, meta)
     return meta
 

@@ -140,7 +140,7 @@ def read_meta(folder: str | os.PathLike) -> dict:
     path = Path(folder) / META
     try:
         meta = read_json(path)
-        len(meta["labels"])
+        len(meta["labels"]), meta["lowercase"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: expected a folder made by data-prep/snli.sh: {error}") from None
     return meta

@@ -151,6 +151,8 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
     meta = read_json(path)
     if meta.get("version") != 1:
         raise ValueError(f"{path}: expected version 1, got {meta.get('version')!r}")
+    if "corpora" not in meta:
+        raise ValueError(f"{path} is truncated or altered: no corpora")
     return meta
 
 

@@ -98,9 +98,10 @@ def test_a_damaged_description(folder):
     path.write_text(text[:40])
     with pytest.raises(ValueError, match="meta.json: truncated or altered"):
         read_meta(folder)
-    path.write_text(text.replace('"grammar"', '"gramar"'))
-    with pytest.raises(ValueError, match="meta.json is truncated or altered: KeyError"):
-        read_meta(folder)
+    for key in ("grammar", "batch", "lengths", "test_lengths", "valid_length_counts"):
+        path.write_text(text.replace(f'"{key}"', '"other"'))
+        with pytest.raises(ValueError, match=rf"meta.json is truncated or altered: KeyError\('{key}'\)"):
+            read_meta(folder)
     path.unlink()
     with pytest.raises(ValueError, match="seqstruct prepare cfl"):
         read_meta(folder)

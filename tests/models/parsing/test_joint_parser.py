@@ -200,8 +200,9 @@ def test_trained_and_validated_by_the_commands(folder, tmp_path):
 def test_a_share_or_word_dropout_out_of_range_is_refused():
     with pytest.raises(ValueError, match="--share-of-others: expected a share in \\(0, 1\\], got 0"):
         JointParsingTask.setup_task(JointParsingConfig(data="x", share_of_others=0.0))
-    with pytest.raises(ValueError, match="word_dropout: expected 0 or more, got -0.5"):
-        JointParsingTask.setup_task(JointParsingConfig(data="x", word_dropout=-0.5))
+    for rate in (-0.5, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"--word-dropout: expected a finite number, 0 or more, got {rate}"):
+            JointParsingTask.setup_task(JointParsingConfig(data="x", word_dropout=rate))
 
 
 def test_parsers_are_taken_from_another_model(folder):
