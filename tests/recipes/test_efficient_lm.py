@@ -25,7 +25,9 @@ SCRIPT = Script(ROOT / "recipes" / "peng_thesis" / "table-4.3.sh")
 SIZES = ("small", "big", "layers_16", "layers_32")
 
 
-@pytest.mark.parametrize("scale, tables", [("small", ["4.3-stand-in", "4.3-rates"]), ("paper", ["4.3", "5.4a", "5.4b"])])
+@pytest.mark.parametrize(("scale", "tables"), [
+    ("small", ["4.3-stand-in", "4.3-rates"]), ("paper", ["4.3", "5.4a", "5.4b"]),
+])
 def test_rows_are_those_of_the_tables(scale: str, tables: list[str]) -> None:
     assert set(SCRIPT.rows(scale)) == published_rows("peng_thesis", *tables)
 
