@@ -25,6 +25,7 @@ MENDED = {
     "fairseq.checkpoint_utils.load_model_ensemble_and_task", "fairseq.checkpoint_utils.verify_checkpoint_directory",
     "fairseq.criterions.build_criterion", "fairseq.data.data_utils.batch_by_size",
     "fairseq.distributed.utils._broadcast_object_slow", "fairseq.distributed.utils.all_gather_list",
+    "fairseq.distributed.utils.call_main",
     "fairseq.models.build_model", "fairseq.models.distributed_fairseq_model.DistributedDataParallel",
     "fairseq.tasks.setup_task", "fairseq.utils.clip_grad_norm_", "fairseq.utils.load_align_dict",
     "fairseq.utils.post_process_prediction", "set_torch_seed.__init__", "sys.excepthook",
