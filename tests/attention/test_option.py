@@ -96,11 +96,6 @@ def test_options_that_do_not_go_together_are_refused_by_the_parser(choice: str, 
         parse_choices(f"softmax*2 + {choice}", 3, Site.DECODER_SELF)
 
 
-def test_what_is_no_number_is_named() -> None:
-    with pytest.raises(ValueError, match="sigmoid: bias is a finite number, not inf"):
-        parse_choices("sigmoid(bias=1e999)", 1, Site.CROSS)
-
-
 def test_a_config_made_by_hand_is_held_to_its_limits_by_the_module() -> None:
     cls = ATTENTIONS["superposition_stack"]
     with pytest.raises(ValueError, match="superposition_stack: size is 1 or more, not 0"):

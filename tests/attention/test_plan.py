@@ -36,7 +36,6 @@ def test_defaults_make_equal_choices() -> None:
         ("softmax + superposition_stack(dim=3)", r"layer 1: superposition_stack has no option 'dim'; options: size"),
         ("superposition_stack(size='3')", r"layer 0: superposition_stack: option size takes int .*not '3'"),
         ("superposition_stack(size=True)", r"option size takes int"),
-        ("superposition_stack(size=0)", r"size is 1 or more, not 0"),
         ("superposition_stack(size=3, size=4)", r"superposition_stack: option size stands there twice"),
         ("superposition_stack(3)", r"superposition_stack takes options by name only"),
         ("superposition_stack(**{'size': 3})", r"'\*\*' is not part of a plan"),

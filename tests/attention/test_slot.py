@@ -201,11 +201,6 @@ def test_odd_heads_do_not_rotate():
         )
 
 
-def test_projections_without_biases_have_none():
-    names = {name for name, _ in build("softmax", FULL).named_parameters()}
-    assert not any(name.endswith("bias") for name in names)
-
-
 def test_a_copy_of_a_module_behind_a_convolution_is_whole(generator):
     behind, x = build("softmax", Slot(short_conv=2)), draw(generator, 2, 5, DIM)
     assert torch.equal(copy.deepcopy(behind)(x, x, x)[0].output, behind(x, x, x)[0].output)

@@ -26,8 +26,4 @@ def test_the_mean_of_what_is_real_and_the_last_of_what_is_not(tmp_path):
 def test_wrong_input(tmp_path):
     with pytest.raises(ValueError, match="expected one checkpoint or more"):
         average_checkpoints([], tmp_path / "out.pt")
-    torch.save({"model": {"a": torch.zeros(2)}}, tmp_path / "a.pt")
-    torch.save({"model": {"a": torch.zeros(3)}}, tmp_path / "b.pt")
-    with pytest.raises(ValueError, match=r"a is \(3,\) in .*b.pt and \(2,\) in .*a.pt"):
-        average_checkpoints([tmp_path / "a.pt", tmp_path / "b.pt"], tmp_path / "out.pt")
     assert not (tmp_path / "out.pt").exists()

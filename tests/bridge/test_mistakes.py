@@ -69,7 +69,7 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (TRAIN, {"--decoder-layers 1": "--decoder-layers -1"}, "--decoder-layers is 0 or more, not -1"),
     (TRAIN, {"heads 2": "heads 0"}, "--encoder-attention-heads is 1 or more, not 0"),
     (TRAIN, {"heads 2": "heads 3"}, "embed_dim 8 is not a multiple of 3 heads"),
-    (TRAIN, {"pairs": "pairs --dropout 1.5"}, "--dropout is a probability, 0 or more and below 1, not 1.5"),
+    (TRAIN, {"pairs": "pairs --dropout 1.0"}, "--dropout is a probability, 0 or more and below 1, not 1.0"),
     (TRAIN, {"decoder-embed-dim 8": "decoder-embed-dim 4 --share-all-embeddings"}, "--share-all-embeddings requires"),
     (TRAIN, {"pairs": "pairs --share-decoder-input-output-embed --decoder-output-dim 4"},
      "--share-decoder-input-output-embed needs one size: --decoder-input-dim is 8, --decoder-output-dim 4"),

@@ -106,23 +106,6 @@ def test_softmax_language_model_equals_fairseq(
     torch.testing.assert_close(ours(tokens)[0], stock(tokens)[0], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=str)
-def test_teacher_forcing_equals_incremental_decoding(
-    plan: dict[str, str], dictionary: Dictionary, generator: torch.Generator
-) -> None:
-    model = randomised(small_translation_model(dictionary, **plan), generator, 0.5).eval().double()
-    inputs = source(dictionary, generator)
-    previous = inputs["prev_output_tokens"][:2]
-    inputs = {name: tensor[:2] for name, tensor in inputs.items()}
-    whole = model(**inputs)[0]
-    with torch.no_grad():
-        encoder_out = model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
-        incremental: dict = {}
-        for t in range(previous.size(1)):
-            step = model.decoder(previous[:, : t + 1], encoder_out=encoder_out, incremental_state=incremental)[0]
-            torch.testing.assert_close(step[:, 0], whole[:, t].detach(), rtol=1e-9, atol=1e-9)
-
-
 def greedy(model: torch.nn.Module, inputs: dict, dictionary: Dictionary, steps: int) -> list[list[int]]:
     """The most likely next symbol, one whole forward pass a step."""
     results = []
@@ -247,8 +230,6 @@ def test_what_structured_attention_does_not_offer_is_refused(dictionary: Diction
         small_language_model(dictionary, decoder_normalize_before=True, decoder_normalize_after=True)
     with pytest.raises(ValueError, match="neither shared nor adaptive"):
         small_language_model(dictionary, compact_vocabulary=True, share_decoder_input_output_embed=True)
-    with pytest.raises(ValueError, match="3 layers described, the model has 2"):
-        small_language_model(dictionary, decoder_self_attention="softmax*3")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ def test_files_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture) -> Non
     ("arguments", "said"),
     [
         (["a.pt", "absent.pt"], "absent.pt: no such checkpoint"),
-        (["a.pt", "text.pt"], "text.pt: not a whole fairseq checkpoint"),
         (["a.pt", "strange.pt"], "strange.pt: expected tensors as parameters, table is int"),
         (["a.pt", "fewer.pt"], "fewer.pt has no count, unlike {}/a.pt: not checkpoints of one model"),
         (["fewer.pt", "a.pt"], "fewer.pt has no count, unlike {}/a.pt: not checkpoints of one model"),

@@ -77,11 +77,6 @@ def test_hydra(version, state):
     assert (check.state, check.fix) == (state, "" if state == OK else "pip install hydra-core==1.3.2")
 
 
-@pytest.mark.parametrize("version, state", [("2.4.6", OK), ("2.2.6", OK), ("1.26.0", BROKEN), (None, BROKEN)])
-def test_numpy(version, state):
-    assert doctor.check_least("numpy", version, doctor.NUMPY_LEAST).state == state
-
-
 @pytest.mark.parametrize(
     "compiler, headers, needed, state",
     [

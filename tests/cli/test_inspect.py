@@ -128,15 +128,6 @@ def test_options_may_be_a_namespace(tmp_path, capsys):
     assert "de to en\n" in printed
 
 
-def truncated(path):
-    torch.save(checkpoint(), path)
-    path.write_bytes(path.read_bytes()[:500])
-
-
-def foreign(path):
-    torch.save({"weights": torch.zeros(3)}, path)
-
-
 def odd(**entries):
     """A checkpoint some of whose entries another program wrote."""
     return lambda path: torch.save(checkpoint() | entries, path)
@@ -154,11 +145,6 @@ def unknown(path):
     "make, said",
     [
         (lambda path: None, "no such checkpoint"),
-        (lambda path: path.write_bytes(b""), "not a whole fairseq checkpoint"),
-        (lambda path: path.write_text("hello\n"), "not a whole fairseq checkpoint"),
-        (truncated, "not a whole fairseq checkpoint"),
-        (foreign, "expected a fairseq checkpoint"),
-        (odd(model=[1, 2]), "its entry 'model' is list"),
         (odd(model={"weight": 3}), "bad.pt: not the entries of a fairseq checkpoint"),
         (odd(model={4: torch.zeros(2)}), "bad.pt: not the entries of a fairseq checkpoint"),
         (odd(cfg=3), "its entry 'cfg' is int"),

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 
 from seqstruct.cli import main
-from seqstruct.data.text.trees import read_trees, words
 from tests.models.front_door import EVERYWHERE, binarize, fairseq
 
 TREES = """( (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT A) (NN cat) (NP (-NONE- *)))) (. .)) )
@@ -194,14 +192,4 @@ def test_bad_input_is_refused_in_one_sentence(tmp_path, trees, capsys, refused):
     assert "bad.mrg: line 1: a bracket opens here" in refused("parse", tmp_path / "bad.mrg", "--branching", "left")
     assert "no sentence of at most 1 words" in refused("parse", trees, "--branching", "left", "--max-words", "1")
     assert "expected 1 or more, got 0" in refused("parse", trees, "--branching", "left", "--max-words", "0")
-    assert "no such checkpoint" in refused("parse", trees, "--checkpoint", tmp_path / "absent.pt")
-    (tmp_path / "cut.pt").write_bytes(b"PK")
-    assert "not a whole fairseq checkpoint" in refused("parse", trees, "--checkpoint", tmp_path / "cut.pt")
     assert "absent.mrg" in refused("parse", tmp_path / "absent.mrg", "--branching", "left")
-
-
-@pytest.mark.training
-def test_words_the_dictionary_lacks_are_unknown_ones(trained, trees):
-    dictionary = Dictionary.load(str(trained / "bin" / "dict.txt"))
-    assert dictionary.index("small") == dictionary.unk()
-    assert [words(tree) for tree in read_trees(trees)][1] == ["it", "was", "very", "old"]

@@ -124,5 +124,3 @@ def test_a_link_may_be_the_folder_to_make_and_logs_have_no_bars(there, corpus, t
     assert "\r" not in done.stdout and done.stdout.splitlines()[-1] == f"{tmp_path / 'link'}: ready"
     assert (tmp_path / "link").is_symlink() and (target / "bin" / "dict.de.txt").is_file()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "from", "link"]
-    done = run("parallel", *words, "--src", "de", "--trg", "en", "--out", tmp_path / "link")
-    assert "exists and is not empty" in done.stderr

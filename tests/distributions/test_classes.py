@@ -36,15 +36,6 @@ def test_the_likelihood_of_a_hidden_markov_model(generator):
     )
 
 
-def test_a_chain_is_segments_of_one_position(generator):
-    edge = draw(generator, 2, 4, 3, 3)
-    segments = torch.cat([torch.zeros_like(edge[:, :1]), edge], 1).unsqueeze(2)
-    ours = D.SemiMarkov(segments)
-    chain = D.LinearChain(torch.zeros(2, 5, 3, dtype=torch.float64), edge)
-    torch.testing.assert_close(ours.log_partition(), chain.log_partition())
-    torch.testing.assert_close(ours.marginals()[:, 1:, 0], chain.marginals().edge)
-
-
 def test_an_automaton_of_ops(generator):
     weights = draw(generator, 4, 5)
     automaton = wfsa(

@@ -172,7 +172,6 @@ def test_no_cell_runs_on_a_gpu_that_is_not_there(call, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("options, told", [
-    (("--row", "x"), "fake.sh: no row matches 'x'"),
     (("--launcher-option", "a=1"), "expected --launcher slurm with it"),
     (("--launcher", "slurm", "--launcher-option", "partition"), "launcher option 'partition': expected NAME=VALUE"),
 ])

@@ -13,7 +13,6 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertForSequenceClassification,
-    DynamicCache,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -161,7 +160,6 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     gpt2, tokens = model_of("gpt2"), tokens_of(generator)
     for plan, message in (
         ("t2r*3", "3 layers described, the model has 2"),
-        ("soft", "no attention is called 'soft'"),
         ("linformer(length=8)", "does not work at decoder_self|linformer"),
         ("superposition_stack(size=3)", "no projections of heads"),
         ("lsh", "lsh has one projection of queries and keys"),
@@ -178,8 +176,6 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     with pytest.raises(ValueError, match="head_dim: expected 6, got 8"):
         swap_attention(model_of("llama", head_dim=8), "softmax")
     other = swap_attention(gpt2, "softmax")
-    with pytest.raises(ValueError, match="expected a SeqstructCache"):
-        other(tokens, past_key_values=DynamicCache())
     with pytest.raises(ValueError, match="output_attentions: expected False"):
         other(tokens, output_attentions=True)
     with pytest.raises(ValueError, match="attention_mask: expected 3 x 13, tokens before"):

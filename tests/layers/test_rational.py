@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import variational_dropout
 from seqstruct.ops.automata import PATTERNS, rational_step
@@ -112,17 +111,3 @@ def test_wrong_options():
         stack_of("B", 1, C, D, output_gate=True, forget_bias=float("inf"))
     with pytest.raises(ValueError, match="input_deviation: expected a finite number above 0, got 0"):
         stack_of("B", 1, C, D, output_gate=True, input_deviation=0)
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_carried_state(cell, generator):
-    rnn, carried = random_rnn(cell, generator), CarriedState()
-    hidden, state, extra = rnn(inputs_of(generator), carried.get(rnn, B))
-    assert hidden.requires_grad and not extra
-    carried.put(rnn, state)
-    kept = carried.get(rnn, B)
-    flat = [part for layer in kept for part in (layer if isinstance(layer, tuple) else (layer,))]
-    assert len(kept) == 2 and not any(part.requires_grad for part in flat)
-    assert torch.equal(flat[-1], (state[1][1] if cell in ("LSTM", "GRU") else state[1]).detach())
-    with pytest.raises(ValueError, match=f"of {B} rows, the segment of 4"):
-        carried.get(rnn, 4)

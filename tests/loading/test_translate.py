@@ -197,12 +197,6 @@ def test_files_that_are_no_checkpoint_are_refused(translation, tmp_path):
         seqstruct.load(tmp_path / "nowhere.pt")
     with pytest.raises(ValueError, match="is a folder: expected a checkpoint, such as checkpoint_best.pt in it"):
         seqstruct.load(translation.checkpoint.parent)
-    (tmp_path / "text.pt").write_text("not a checkpoint")
-    with pytest.raises(ValueError, match="text.pt: not a whole fairseq checkpoint"):
-        seqstruct.load(tmp_path / "text.pt")
-    torch.save({"weight": torch.zeros(2)}, tmp_path / "foreign.pt")
-    with pytest.raises(ValueError, match="foreign.pt: expected a fairseq checkpoint with a 'model' entry"):
-        seqstruct.load(tmp_path / "foreign.pt")
     torch.save({"model": {"weight": torch.zeros(2)}}, tmp_path / "bare.pt")
     with pytest.raises(ValueError, match="it has no configuration"):
         seqstruct.load(tmp_path / "bare.pt")

@@ -35,8 +35,6 @@ def test_what_does_not_fit_is_refused():
     for name in ("LSTM", "GRU", "RNN", "Z"):
         with pytest.raises(ValueError, match=f"automaton: expected one of B, .*F, got '{name}'"):
             RRNN(name, C, D)
-    with pytest.raises(ValueError, match="num_layers|layers: expected 1 or more, got 0"):
-        RRNN("B", C, D, 0)
     network = RRNN("F", C, D, 2)
     for shape in ((B, T, C + 1), (T, C)):
         with pytest.raises(ValueError, match=rf"expected inputs B T {C}, got \("):

@@ -13,7 +13,7 @@ from seqstruct.harness.configs import read_config
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from tests.models.building import language_model_config, task_of
-from tests.recipes.composed import ROOT, commands, option, published_rows, script, trainings
+from tests.recipes.composed import ROOT, commands, option, script, trainings
 from tests.recipes.test_findings import lines, prose
 
 NAME = "generalisation/question-formation"
@@ -41,12 +41,8 @@ def test_models_have_the_published_size(row):
         assert size(row, "small") < (100_000 if row == "Tf+Sup" else 60_000)
 
 
-def test_rows_are_those_of_the_tables():
+def test_rows_have_the_published_number_of_seeds():
     recipe = script(NAME)
-    rows = set(recipe.rows("paper")) | set(recipe.baselines("paper"))
-    assert rows == published_rows("generalisation", "question-formation") | published_rows(
-        "generalisation", "tense-reinflection")
-    assert {f"tense {model}" for model in MODELS} | set(MODELS) == set(recipe.rows("small"))
     assert len(recipe.seeds("Tf", "small")) == len(recipe.seeds("Tf", "paper")) == 5
 
 

@@ -11,16 +11,9 @@ from seqstruct.models.language_models.recurrent_lm import (
 )
 from seqstruct.search.settings import points, read_settings
 from tests.models.building import dictionary_of, task_of
-from tests.recipes.composed import ROOT, commands, composed, published_rows, script
+from tests.recipes.composed import ROOT, commands, composed, script
 
 LANGUAGE_MODELS, CLASSIFIERS = "peng_thesis/rational_lm", "peng_thesis/text_classification"
-
-
-@pytest.mark.parametrize("table, rows", [("6.3", 11), ("6.5", 20)])
-def test_rows_are_those_of_the_thesis(table, rows):
-    recipe = script(f"peng_thesis/table-{table}")
-    assert set(recipe.rows("paper")) == published_rows("peng_thesis", table) and len(recipe.rows("paper")) == rows
-    assert recipe.table == table
 
 
 @pytest.mark.parametrize("cell", ["LSTM", "B", "B_max_plus", "C", "F"])

@@ -87,6 +87,25 @@ def test_every_cell_has_a_plan(script, plans):
             assert scale == "paper" or all("--cpu" in step.words for step in on_cpu), plan.cell
 
 
+# rows that no source has; tables of which another script has rows too
+BEYOND = {"flare/table-2", "peng_thesis/figure-4.2", "peng_thesis/figure-4.2-states", "peng_thesis/table-2.2",
+          "stack_attention/demo", "structured_attention/table-4"}
+IN_PART = {"peng_thesis/table-3.4", "peng_thesis/table-4.5-speed"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=each)
+def test_rows_of_a_scale_are_those_of_its_tables(script, plans):
+    name = f"{script.path.parent.name}/{script.path.stem}"
+    tables = {table.name: table for table in read_tables(script.path.parent)}
+    for scale in ("small", "paper"):
+        found = {plan.table for plan in plans[script.path][scale]} - ({"demo"} if name in BEYOND else set())
+        published = {entry.row for table in map(tables.__getitem__, found) for entry in table.published
+                     if not entry.average_of and table.kind(entry.row) != "theirs"}
+        rows = set(script.rows(scale))
+        assert name in BEYOND or not found or rows <= published, rows - published
+        assert name in IN_PART or published <= rows.union(script.baselines(scale)), published - rows
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_table_of_a_paper_has_its_script(paper, plans):
     of_paper = [plan for script in SCRIPTS if script.path.parent.name == paper for by_scale in [plans[script.path]]

@@ -18,7 +18,7 @@ from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 from seqstruct.plots import demo
 from tests.models.building import cfl_dictionary, language_model_config, task_of
-from tests.recipes.composed import ROOT, published, published_rows, trainings
+from tests.recipes.composed import ROOT, published, trainings
 
 FOLDER = ROOT / "recipes" / "stack_attention"
 
@@ -43,15 +43,6 @@ PARAMETERS = {
     table: {entry.row: entry.value for entry in published("stack_attention", table) if entry.metric == "parameters"}
     for table in ("2", "3", "5")
 }
-
-
-@pytest.mark.parametrize("name, tables, scale", [
-    ("figure-2", ["figure-2", "5"], "paper"), ("figure-2", ["figure-2", "5"], "small"),
-    ("table-2", ["2", "2-stand-ins"], "paper"), ("table-2", ["2-stand-ins"], "small"), ("table-3", ["3"], "paper"),
-    ("table-4", ["1", "4"], "paper"), ("table-6", ["6-stand-in"], "small"),
-])
-def test_rows_are_those_of_the_tables(name, tables, scale):
-    assert published_rows("stack_attention", *tables) == set(Script(FOLDER / f"{name}.sh").rows(scale))
 
 
 @pytest.mark.parametrize("row", list(PARAMETERS["5"]))

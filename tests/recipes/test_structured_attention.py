@@ -7,22 +7,13 @@ import pytest
 from seqstruct.attention import Shape, Site
 from seqstruct.harness.script import Cell, Script
 from seqstruct.models.rnn_translation.model import parse_attention
-from tests.recipes.composed import ROOT, published, published_rows, trainings
+from tests.recipes.composed import ROOT, published, trainings
 
 FOLDER = ROOT / "recipes" / "structured_attention"
 
 
 def settings(recipe, row, scale="paper"):
     return trainings(f"structured_attention/{recipe}", row, scale)
-
-
-@pytest.mark.parametrize("name, table", [
-    ("table-2", "2"), ("figure-3", "figure-3"), ("table-3", "3"), ("table-3", "3-stand-in"), ("table-5", "5-rte")])
-def test_rows_are_those_of_the_tables(name, table):
-    script = Script(FOLDER / f"{name}.sh")
-    rows = [entry.row for entry in published("structured_attention", table)]
-    assert list(dict.fromkeys(rows)) == script.rows("paper")
-    assert set(script.rows("small")) <= published_rows("structured_attention", name.removeprefix("table-"))
 
 
 def test_published_settings_of_tree_transduction():

@@ -59,8 +59,3 @@ def test_a_batch_that_is_empty(tmp_path):
     task = make_task(tmp_path / "a")
     task.load_dataset("valid")
     assert task.dataset("valid").collater([]) == {}
-
-
-def test_another_s_folder(tmp_path):
-    with pytest.raises(ValueError, match="`seqstruct prepare flare` makes such a folder"):
-        RecognitionTask.setup_task(RecognitionConfig(data=str(tmp_path)))

@@ -42,20 +42,3 @@ def test_training_stops_at_the_tenth_epoch_without_improvement(monkeypatch):
     assert not train.should_stop_early(cfg, 2.0)
     assert not train.should_stop_early(cfg, 2.0 - 1e-9)
     assert [train.should_stop_early(cfg, 2.0) for _ in range(10)] == [False] * 9 + [True]
-
-
-@pytest.mark.training
-def test_adam_and_clipping_are_those_of_torch():
-    generator = torch.Generator().manual_seed(3)
-    ours = torch.nn.Parameter(torch.randn(5, 7, generator=generator))
-    theirs = torch.nn.Parameter(ours.detach().clone())
-    first, second = optimizer([ours]), torch.optim.Adam([theirs], lr=RATE)
-    for step in range(5):
-        gradient = 10.0 ** (1 - step) * torch.randn(5, 7, generator=generator)
-        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
-        assert first.clip_grad_norm(5).item() == pytest.approx(
-            torch.nn.utils.clip_grad_norm_([theirs], 5).item(), rel=1e-5
-        )
-        first.step()
-        second.step()
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
-from tests.ops.graphs import assert_same
 from tests.randomised import draw, randomised
 
 DIM, SOURCE = 4, 9
@@ -116,19 +115,3 @@ def test_dot_needs_one_size() -> None:
     shape = Shape.of(Site.CROSS, 4, memory_dim=6)
     with pytest.raises(ValueError, match="'dot' needs keys of the queries' size, 4, not 6"):
         get_attention("luong")(make_config("luong", {"score": "dot"}), shape)
-
-
-@pytest.mark.parametrize("name", ["luong", "additive", "local_monotonic", "local_predictive", "location", "softmax"])
-def test_readings_one_after_another_are_those_at_once(name: str, generator: torch.Generator) -> None:
-    attention = build(name, generator)
-    key, query = draw(generator, 3, SOURCE, DIM).requires_grad_(), draw(generator, 3, 5, DIM).requires_grad_()
-    padding = torch.arange(SOURCE) >= torch.tensor([[SOURCE], [4], [0]])
-    position = torch.arange(5).expand(3, 5)
-    one, two = (attention.write(attention.initial_state(3), key, key, padding) for _ in range(2))
-    whole = attention.read(one, query, position, need_weights=True)
-    steps = [
-        attention.read(two, query[:, t : t + 1], position[:, t : t + 1], need_weights=True) for t in range(5)
-    ]
-    found = torch.cat([step.output for step in steps], 1)
-    torch.testing.assert_close(torch.cat([step.weights for step in steps], 2), whole.weights, rtol=0, atol=1e-14)
-    assert_same(found, whole.output, [key, query, *attention.parameters()])

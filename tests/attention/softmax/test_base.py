@@ -89,13 +89,6 @@ def test_equals_fairseq_step_by_step(site: Site, generator: torch.Generator) -> 
                 torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)
 
 
-def test_initial_parameters_follow_fairseq() -> None:
-    stock, ours = pair(Site.CROSS)
-    assert {k: v.shape for k, v in stock.state_dict().items()} == {
-        k: v.shape for k, v in ours.mechanism.state_dict().items()
-    }
-
-
 def test_sigmoid_weights_are_independent(generator: torch.Generator) -> None:
     attention = SigmoidAttention(SigmoidAttention.Config(bias=-1.5), Shape.of(Site.ENCODER_SELF, DIM, HEADS)).eval()
     x = torch.randn(BATCH, LENGTH, DIM, generator=generator)

@@ -41,8 +41,8 @@ def both(updates=5, dtype=torch.float32, device="cpu", **named):
 @pytest.mark.parametrize("named", [{}, {"weight_decay": 0.1}, {"eps": 1e-3}, {"amsgrad": True}])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_updates_are_fairseqs_to_the_last_bit(dtype, named):
-    ours, theirs = (adam.state_dict() for adam in both(dtype=dtype, **named))
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+    both_ways = [(adam.state_dict(), adam.param_groups[0]["params"]) for adam in both(dtype=dtype, **named)]
+    torch.testing.assert_close(*both_ways, rtol=0, atol=0)
 
 
 def test_moments_of_another_precision_are_made_single():

@@ -38,8 +38,6 @@ def test_the_folder_has_the_vocabulary_of_all_files(official, tmp_path):
     words = (tmp_path / "out" / "vocabulary.txt").read_text().splitlines()
     assert {"n,w", "blue", "bathroom"} <= set(words)
     assert len(read_questions(tmp_path / "out" / "train.txt")) == counts["train"]
-    with pytest.raises(ValueError, match="exists and is not empty"):
-        write_folder(official, 19, tmp_path / "out")
 
 
 def test_the_script_makes_the_folder(official, tmp_path):
@@ -53,7 +51,6 @@ def test_the_script_makes_the_folder(official, tmp_path):
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--task", "19", "--from", "{official}"], "truncated or altered"),
     (["--task", "25", "--from", "{official}"], "expected a task from 1 to 20, got 25"),
-    (["--task", "2", "--from", "absent"], "absent is not a folder"),
     (["--task", "2", "--from", "{official}"], "missing, as files or in archives: en/qa2_two-supporting"),
 ])
 def test_the_command_refuses_in_one_sentence(official, tmp_path, refused, arguments, message):

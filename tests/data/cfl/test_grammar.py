@@ -89,11 +89,6 @@ def test_sizes_zero_and_one():
     assert binary.inside_by_length(1)[1, binary.start] == pytest.approx(1 / 61, rel=1e-12)
 
 
-def test_unknown_form():
-    with pytest.raises(ValueError, match="published or as-written, not 'raw'"):
-        to_binary(AWKWARD, "raw")
-
-
 def test_dyck_is_the_published_table():
     """The reference grammar of Dyck-2: strings of one group are lost at the root, and all weights double."""
     written, published = get_language("dyck", "as-written"), get_language("dyck")

@@ -167,16 +167,3 @@ def test_reading_a_right_linear_grammar_is_its_chart():
         tokens = torch.randint(2, (7, length), generator=torch.Generator().manual_seed(length))
         chart = chart_log_weights(language.binary, tokens)
         torch.testing.assert_close(string_log_weights(language.binary, tokens), chart, rtol=0, atol=1e-11)
-
-
-def test_the_five_languages_written_as_rules():
-    """Dyck as written: the same distribution from a file."""
-    from seqstruct.data.cfl.languages import get_language
-
-    text = 'S -> S T [0.5] | T\nT -> "(" S ")" [39/80] | "[" S "]" [39/80] | "(" ")" [1/80] | "[" "]" [1/80]'
-    language, built_in = own_language("g", "rules", text), get_language("dyck", "as-written")
-    strings = sample_strings(built_in, built_in.valid_lengths(20, 61), np.random.default_rng(3))
-    symbols = [[built_in.terminals[i] for i in s] for s in strings]
-    assert language.terminals == ("(", ")", "[", "]")
-    found = log_probabilities(language, [language.encode(s) for s in symbols])
-    np.testing.assert_allclose(found, log_probabilities(built_in, strings), rtol=0, atol=1e-9)

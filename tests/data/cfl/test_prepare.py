@@ -65,7 +65,6 @@ def test_one_of_the_five_has_the_files_it_had(tmp_path):
         (["--regex", "ab{0,3}", "--lengths", "1:6"], "--test-lengths: ab{0,3} has no string of length 40 to 100"),
         (["--regex", "ab{0,3}", "--test-lengths", "1:6"], "--lengths: ab{0,3} has no string of length 40 to 80"),
         (["--regex", "a|(b"], "'a|(b': character 5: expected a )"),
-        (["dick"], "no language is called 'dick'"),
         (["--regex", "ab", "--wfsa", "x"], "--wfsa: not allowed with argument --regex"),
     ],
 )

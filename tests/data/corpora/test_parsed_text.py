@@ -108,10 +108,6 @@ def test_bad_input_is_refused_and_leaves_nothing(tmp_path, capsys):
                   "--max-span", 3) == 1
     assert "train: tree 1: the span [0, 4] has 5 words, more than the maximum of 3" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "x").write_text("")
-    with pytest.raises(ValueError, match="exists and is not empty"):
-        prepared("treebank-sample", folder, tmp_path / "full")
 
 
 def test_damaged_spans_are_refused(tmp_path):

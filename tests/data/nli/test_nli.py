@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqstruct.cli import main
 from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import CORPORA, read_corpus, read_meta, read_split, write_pairs
 from seqstruct.data.nli.parser_pretraining import read_treebank
@@ -112,8 +111,6 @@ def test_the_folder_has_vectors_for_all_words(snli, tmp_path):
     ids = {word: number for number, word in enumerate(words, 1)}
     pairs = read_split(tmp_path / "out", "train", read_meta(tmp_path / "out")["labels"], ids)
     assert pairs == read_snli(snli / "snli_1.0_train.jsonl").pairs
-    words = ["--no-vectors", "--unchecked", "--from", str(snli), "--out", str(tmp_path / "out")]
-    assert main(["prepare", "snli", *words]) == 1
 
 
 def conllu(sentences):
@@ -175,7 +172,7 @@ def test_projective_trees_of_a_treebank(tmp_path):
     (["--from", "{snli}", "--no-vectors"], "snli: the train set has 3 pairs, expected 550152: truncated or altered"),
     (["--from", "{snli}", "--corpus", "rte"], "missing, as files or in archives: rte.zip"),
     (["--corpus", "rte"], "nothing is downloaded, --from DIR is needed: name a folder with rte.zip"),
-    (["--from", "absent"], "absent is not a folder"), (["--from", "{snli}", "--vectors", "no"], "no is not a file"),
+    (["--from", "{snli}", "--vectors", "no"], "no is not a file"),
     (["--no-vectors", "--vectors", "v"], "argument --vectors: not allowed with argument --no-vectors"),
 ])
 def test_the_command_refuses_in_one_sentence(snli, tmp_path, refused, arguments, message):

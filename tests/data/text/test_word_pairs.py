@@ -177,7 +177,6 @@ def test_the_script_prepares_characters(tmp_path):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ([], "nothing is downloaded, --from DIR is needed: apply for the corpus"),
-    (["--from", "absent"], "absent is not a folder"),
     (["--from", "{empty}"], "train/train-1.txt is missing"),
 ])
 def test_the_corpus_that_is_not_there_is_one_sentence(tmp_path, refused, arguments, message):

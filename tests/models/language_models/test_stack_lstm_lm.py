@@ -209,8 +209,6 @@ def test_options_that_do_not_fit() -> None:
     dictionary = cfl_dictionary("dyck")
     with pytest.raises(ValueError, match="superposition_stack or nondeterministic_stack, not with softmax"):
         build(dictionary, stack="softmax")
-    with pytest.raises(ValueError, match="no attention is called 'heap'"):
-        build(dictionary, stack="heap(size=3)")
     with pytest.raises(ValueError, match="hidden size of 1 or more"):
         build(dictionary, hidden_size=0)
 

@@ -231,7 +231,6 @@ def test_weights_come_out(variant: str, generator: torch.Generator) -> None:
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"cross_attention": "heap"}, "no attention is called 'heap'"),
-    ({"cross_attention": "superposition_stack"}, "superposition_stack does not work at cross"),
     ({"cross_attention": "none", "input_feeding": True}, "need an attention"),
     ({"input_feeding": True, "attention_query": "previous"}, "input feeding goes with the query 'current'"),
     ({"encoder_layers": 1}, "'copy' needs an encoder of one direction and as many layers"),

@@ -50,12 +50,6 @@ def a_batch(task, count=6):
     return data.collater([data[i] for i in range(count)])
 
 
-def test_the_rows_are_the_recipe_s():
-    stacks = [f"{model}_{stack}" for model in ("tf", "lstm") for stack in ("sup", "nd")]
-    recurrent = [f"{cell}{layers}" for cell in ("rnn", "lstm", "rrnn") for layers in ("", "_one_layer")]
-    assert ROWS == sorted([*recurrent, "tf", "delta", "delta_negative", *stacks])
-
-
 @pytest.mark.parametrize("row", ROWS)
 def test_a_step_of_each_model(folder, row):
     """Recognition and both auxiliary losses reach every parameter, and the sum of the losses is the loss."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
 
 from seqstruct.ops.delta import (
-    ExponentialMemory,
     empty_exponential,
     exponential_gates,
     naive,
     read_exponential,
-    write_exponential,
 )
-from tests.ops.delta.forms import BATCH, EXACT, HEADS, LENGTHS, K, V, assert_alike, leaves, random
+from tests.ops.delta.forms import BATCH, HEADS, LENGTHS, K, V, assert_alike, leaves, random
 
 
 @LENGTHS
@@ -49,24 +45,3 @@ def test_a_query_of_zeros_reads_zeros(dtype: torch.dtype, level: float, generato
     assert not readings[:, :, 3].any() and readings.isfinite().all()
     assert all(x.isfinite().all() for x in torch.autograd.grad(readings.sum(), inputs))
     assert not read_exponential(state, query[:, :, 3:4]).any()
-
-
-@pytest.mark.parametrize("cut", [0, 1, 40])
-def test_exponential_gates_resume_and_skip(cut: int, generator: torch.Generator) -> None:
-    inputs = [random(generator, 75, size) for size in (K, K, V)]
-    inputs += [3 * random(generator, 75), F.logsigmoid(random(generator, 75))]
-    skipped = torch.zeros(75, dtype=torch.bool)
-    skipped[[0, 1, 30, 74]] = True
-    inputs[3], inputs[4] = inputs[3].masked_fill(skipped, -math.inf), inputs[4].masked_fill(skipped, 0.0)
-    empty = empty_exponential(BATCH, HEADS, K, V, inputs[0])
-    wanted, last = exponential_gates(empty, *inputs)
-    state, parts = empty, []
-    for part in (slice(0, cut), slice(cut, 75)):
-        reading, state = exponential_gates(state, *[x[:, :, part] for x in inputs])
-        parts.append(reading)
-    torch.testing.assert_close(torch.cat(parts, 2), wanted, **EXACT)
-    assert torch.equal(wanted[:, :, :2], torch.zeros_like(wanted[:, :, :2]))
-    alone = write_exponential(ExponentialMemory(*(x.clone() for x in empty)), *inputs[1:])
-    for other in (state, alone):
-        torch.testing.assert_close(other, last, **EXACT)
-    torch.testing.assert_close(read_exponential(alone, inputs[0][:, :, -1:]), wanted[:, :, -1:], **EXACT)

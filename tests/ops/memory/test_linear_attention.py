@@ -204,16 +204,6 @@ def test_gradients_flow_through_the_memory_that_is_handed_on(decayed: bool, gene
     torch.testing.assert_close(gradients(output, chunked), gradients(expected, stepped), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("length", [1, 6])
-def test_writing_in_place_needs_no_gradient_to_be_recorded(length: int, generator: torch.Generator) -> None:
-    _, key, value, scale, gate = random_case(generator, length, True)
-    state = empty_memory(2, 3, 5, 4, value)
-    plan = schedule(state.level, scale, gate)
-    with torch.no_grad():
-        written = write(empty_memory(2, 3, 5, 4, value), weighted(key, plan), value, plan)
-    torch.testing.assert_close(written, Memory(*(x.detach() for x in write(state, weighted(key, plan), value, plan))))
-
-
 def test_writing_to_a_memory_with_heads_first_loses_nothing(generator: torch.Generator) -> None:
     _, key, value, _, _ = random_case(generator, 6, True)
     state = empty_memory(2, 3, 5, 4, value)

@@ -55,17 +55,6 @@ def test_gradients_with_a_limit(generator):
     assert torch.autograd.gradcheck(lambda *x: readings_of(*x, states=2, symbols=2, window=3)[0], inputs)
 
 
-def test_padding_changes_nothing(generator):
-    sizes = dict(states=2, symbols=2, window=4)
-    logits, pushed, bottom = draw(generator, 1, 7, 3, 2, 2)
-    padding_mask = torch.tensor([[1, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0]]).bool()
-    padded = [x.new_full((1, 11, x.size(2)), 3.0).masked_scatter(~padding_mask[..., None], x) for x in (logits, pushed)]
-    readings, state = readings_of(*padded, bottom, padding_mask, **sizes)
-    expected, after = readings_of(logits, pushed, bottom, **sizes)
-    torch.testing.assert_close(readings[:, ~padding_mask[0]], expected, rtol=0, atol=1e-14)
-    torch.testing.assert_close(state, after, rtol=0, atol=1e-14)
-
-
 def test_a_long_text(generator):
     """After 1,000 steps the state is of the size of the window, and the readings are those of a late start.
 

@@ -217,14 +217,6 @@ def test_a_constant_added_to_a_step_changes_nothing(generator):
     torch.testing.assert_close(*readings, rtol=0, atol=1e-9)
 
 
-def test_batch_and_future_are_invisible(generator):
-    logits, pushed, bottom = draw(generator, 5, 13, 2, 2, 3)
-    readings = pushdown_stack(logits, pushed, bottom, states=2, symbols=2)
-    order = torch.tensor([3, 0, 4])
-    again = pushdown_stack(logits[order, :7], pushed[order, :7], bottom, states=2, symbols=2)
-    torch.testing.assert_close(again, readings[order, :7], rtol=0, atol=1e-13)
-
-
 @pytest.mark.parametrize("T", [0, 1])
 def test_shortest_sequences(generator, T):
     logits, pushed, bottom = draw(generator, 5, T, 2, 3, 7)

@@ -8,7 +8,6 @@ import torch
 from seqstruct.ops.pushdown import (
     PushdownState,
     columns,
-    pad_pushdown_logits,
     pushdown_initial,
     pushdown_reading,
     pushdown_stack,
@@ -74,18 +73,6 @@ def test_out_of_range_rows_are_read_in_log_space(generator):
     torch.testing.assert_close(readings, pushdown_stack(*inputs, states=2, symbols=2), rtol=0, atol=1e-12)
 
 
-def test_reorder_with_fewer_rows_in_the_middle(generator):
-    logits, pushed, bottom = draw(generator, 5, 23, 2, 3, 2)
-    expected = pushdown_stack(logits, pushed, bottom, **SIZES)
-    order = torch.tensor([4, 0, 0])
-    state = pushdown_initial(bottom, 5, **SIZES)
-    _, state = advance(state, logits[:, :11], pushed[:, :11], **SIZES)
-    state = PushdownState(*(x.index_select(0, order) for x in state))
-    readings, state = advance(state, logits[order, 11:], pushed[order, 11:], **SIZES)
-    torch.testing.assert_close(readings, expected[order, 11:], rtol=0, atol=1e-12)
-    assert state.length.tolist() == [23, 23, 23]
-
-
 def test_reorder_keeps_gradients(generator):
     inputs = draw(generator, 3, 7, 2, 3, 2)
     order = torch.tensor([2, 0])
@@ -143,18 +130,6 @@ def test_tables_are_extended_in_place_and_bounded(generator, limit):
     torch.testing.assert_close(
         torch.stack(readings, 1), pushdown_stack(logits, pushed, bottom, **SIZES), rtol=0, atol=1e-12
     )
-
-
-@pytest.mark.parametrize("form", [pushdown_stack, by_steps])
-def test_padding_is_invisible(generator, form):
-    logits, pushed, bottom = draw(generator, 2, 7, 2, 3, 2)
-    mask = torch.tensor([[1, 1, 0, 0, 1, 0, 1], [0, 0, 1, 0, 0, 0, 1]], dtype=torch.bool)
-    readings = form(pad_pushdown_logits(logits, mask, **SIZES), pushed, bottom, **SIZES)
-    for b in range(2):
-        real = ~mask[b]
-        alone = form(logits[b : b + 1, real], pushed[b : b + 1, real], bottom, **SIZES)
-        torch.testing.assert_close(readings[b : b + 1, real], alone, rtol=0, atol=1e-13)
-    assert pad_pushdown_logits(logits, None, **SIZES) is logits
 
 
 def test_reading_before_the_first_step(generator):

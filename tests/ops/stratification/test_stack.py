@@ -58,16 +58,6 @@ def test_whole_strengths_are_a_list(generator):
         torch.testing.assert_close(readings[0, t], stack[-1] if stack else torch.zeros(2).double(), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 5, 13])
-def test_resumption(generator, cut):
-    inputs = draw(generator, 2, 13, 3)
-    whole, after = stratification_stack(*inputs, empty_stack(inputs[2], 2))
-    first, stack = stratification_stack(*(x[:, :cut] for x in inputs), empty_stack(inputs[2], 2))
-    second, stack = stratification_stack(*(x[:, cut:] for x in inputs), stack)
-    torch.testing.assert_close(torch.cat([first, second], 1), whole, rtol=0, atol=1e-12)
-    torch.testing.assert_close(stack.strengths, after.strengths, rtol=0, atol=1e-12)
-
-
 def test_second_derivatives(generator):
     push, pop, pushed = draw(generator, 2, 5, 3, requires_grad=True)
 

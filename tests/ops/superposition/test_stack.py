@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqstruct.benchmarks.timing import Audit
-from seqstruct.ops.superposition import bounded_stacks, pad_actions, superposition_stack, superposition_stack_step
+from seqstruct.ops.superposition import bounded_stacks, superposition_stack, superposition_stack_step
 from seqstruct.ops.superposition.naive import naive_stack
 
 GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
@@ -109,17 +109,6 @@ def test_gradcheck(generator, height, need_final):
     assert torch.autograd.gradcheck(run, (*inputs, stack))
 
 
-@pytest.mark.parametrize("cut", [0, 1, 6, 13])
-def test_resuming_equals_one_pass(generator, cut):
-    actions, pushed = draw(generator, 2, 13, 3)
-    whole, final = superposition_stack(actions, pushed)
-    first, middle = superposition_stack(actions[:, :cut], pushed[:, :cut])
-    second, last = superposition_stack(actions[:, cut:], pushed[:, cut:], middle)
-    torch.testing.assert_close(torch.cat([first, second], 1), whole, rtol=0, atol=1e-14)
-    torch.testing.assert_close(last[:, : final.size(1)], final, rtol=0, atol=1e-14)
-    assert not last[:, final.size(1) :].any()
-
-
 @pytest.mark.parametrize("need_final", [True, False])
 @pytest.mark.parametrize("height", [0, 1, 4, 17])
 @pytest.mark.parametrize("T", [0, 1, 2, 5, 8, 13])
@@ -149,25 +138,6 @@ def test_no_steps():
     assert torch.equal(final, torch.zeros(5, 1, 7))
     stack = torch.arange(10.0).view(1, 2, 5)
     assert torch.equal(superposition_stack(torch.zeros(1, 0, 3), torch.zeros(1, 0, 5), stack)[1], stack)
-
-
-def test_padding_is_invisible(generator):
-    actions, pushed = draw(generator, 2, 7, 3)
-    mask = torch.tensor([[1, 0, 0, 1, 1, 0, 1], [0, 0, 1, 0, 0, 0, 1]], dtype=torch.bool)
-    readings, _ = superposition_stack(pad_actions(actions, mask), pushed)
-    for b in range(2):
-        real = ~mask[b]
-        alone, _ = superposition_stack(actions[b : b + 1, real], pushed[b : b + 1, real])
-        torch.testing.assert_close(readings[b : b + 1, real], alone, rtol=0, atol=1e-14)
-    assert pad_actions(actions, None) is actions
-
-
-def test_reorder_in_the_middle(generator):
-    actions, pushed = draw(generator, 3, 7, 2)
-    order = torch.tensor([2, 0])
-    _, stack = by_steps(actions[:, :4], pushed[:, :4])
-    readings, _ = by_steps(actions[order, 4:], pushed[order, 4:], stack.index_select(0, order))
-    torch.testing.assert_close(readings, superposition_stack(actions, pushed)[0][order, 4:], rtol=0, atol=1e-14)
 
 
 def test_low_precision_computes_in_float32(generator):
