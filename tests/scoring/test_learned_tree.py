@@ -16,7 +16,7 @@ def data(tmp_path, monkeypatch):
     pairs = [(["A"], ["So", "short"]), (["A"], ["One", "two", "three", "four", "five", "six"])]
     lines = [json.dumps({"premise": p, "hypothesis": h, "label": "entailment"}) for p, h in pairs]
     (tmp_path / "test.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    (tmp_path / "nli.json").write_text(json.dumps({"labels": ["entailment"]}))
+    (tmp_path / "nli.json").write_text(json.dumps({"labels": ["entailment"], "lowercase": False}))
     words = sorted({word for pair in pairs for side in pair for word in side})
     task = SimpleNamespace(vocabulary={word: number for number, word in enumerate(words, 1)})
     model = SimpleNamespace(tree=lambda tokens: torch.arange(tokens.size(1))[None])

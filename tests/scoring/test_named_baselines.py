@@ -93,7 +93,7 @@ def test_classes_of_pairs_and_of_parsed_corpora(tmp_path):
 
     lines = {split: "".join(_to_json(SentencePair(("a",), ("b",), label)) + "\n" for label in labels)
              for split, labels in (("train", "yyn"), ("valid", "n"), ("test", "yn"))}
-    write(tmp_path / "nli", nli_dot_json='{"labels": ["y", "n"]}', vocabulary_dot_txt="a\nb\n",
+    write(tmp_path / "nli", nli_dot_json='{"labels": ["y", "n"], "lowercase": false}', vocabulary_dot_txt="a\nb\n",
           **{f"{split}_dot_jsonl": content for split, content in lines.items()})
     assert values(measure("majority", tmp_path / "nli")) == {"validation_accuracy": 0.0, "test_accuracy": 50.0}
     classes = {split: [AnnotatedSentence(("w",), label=label) for label in labels]
