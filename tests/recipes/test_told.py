@@ -44,7 +44,7 @@ def test_language_models_of_brown_are_told_as_recorded():
     assert told.format(memory, wide, softmax.mean, softmax.deviation) in text
     assert softmax.mean < memory < of["5-gram"] < of["Linformer"] < of["ABC-RD"]
     rates = sorted(lines("peng_thesis", "4.3-rates"), key=lambda line: line.metric)
-    told = "softmax has {:.3f} bits of a subword on validation at that rate, {:.3f} at twice and {:.3f} at four times it"
+    told = "has {:.3f} bits of a subword on validation at that rate, {:.3f} at twice and {:.3f} at four times it"
     assert told.format(*(line.mean for line in rates if line.row == "rates, BASE" and "loss" in line.metric)) in text
     least, *others = sorted([of["BASE-GATE"], gated.mean, *softmax.values.values(), of["phi-elu"], of["5-gram"]])
     assert least == gated.mean and others[0] == of["BASE-GATE"] and others[-1] == of["5-gram"] < of["RFA-Gaussian"]
