@@ -43,9 +43,13 @@ def test_language_models_of_brown_are_told_as_recorded():
     told = "`ABC-MLP` has {:.1f} on test and {:.1f} with 256 tokens of context, where softmax has {:.1f} ± {:.1f} and"
     assert told.format(memory, wide, softmax.mean, softmax.deviation) in text
     assert softmax.mean < memory < of["5-gram"] < of["Linformer"] < of["ABC-RD"]
-    rates = sorted(lines("peng_thesis", "4.3-rates"), key=lambda line: line.metric)
-    told = "has {:.3f} bits of a subword on validation at that rate, {:.3f} at twice and {:.3f} at four times it"
-    assert told.format(*(line.mean for line in rates if line.row == "rates, BASE" and "loss" in line.metric)) in text
+    rates = {line.row: [] for line in lines("peng_thesis", "4.3-rates")}
+    for line in sorted(lines("peng_thesis", "4.3-rates"), key=lambda line: line.metric):
+        rates[line.row] += [f"{line.mean:.3f}"] * ("loss" in line.metric)
+    first, other = rates["rates, BASE"], rates["rates, RFA-GATE-Gaussian"]
+    told = "softmax has {} bits of a subword on validation at that rate, {} at twice and {} at four times it, gated RFA"
+    assert f"{told.format(*first)} {other[0]}, {other[1]} and {other[2]}. It is ahead at each" in text
+    assert all(theirs > ours for theirs, ours in zip(first, other, strict=True))
     least, *others = sorted([of["BASE-GATE"], gated.mean, *softmax.values.values(), of["phi-elu"], of["5-gram"]])
     assert least == gated.mean and others[0] == of["BASE-GATE"] and others[-1] == of["5-gram"] < of["RFA-Gaussian"]
 
