@@ -48,7 +48,11 @@ def test_language_models_of_brown_are_told_as_recorded():
         rates[line.row] += [f"{line.mean:.3f}"] * ("loss" in line.metric)
     first, other = rates["rates, BASE"], rates["rates, RFA-GATE-Gaussian"]
     told = "softmax has {} bits of a subword on validation at that rate, {} at twice and {} at four times it, gated RFA"
-    assert f"{told.format(*first)} {other[0]}, {other[1]} and {other[2]}. It is ahead at each" in text
+    assert f"{told.format(*first)} {other[0]}, {other[1]} and {other[2]}, ahead at each" in text
+    greater, valid = (found["BASE, rate searched", f"{split}_perplexity"].mean for split in ("test", "validation"))
+    least, _, most = sorted(found["BASE", "validation_perplexity"].values.values())
+    told = "it has {:.1f} (one training, of the mended loss; on validation {:.1f}, and {:.1f} to {:.1f} at the rate"
+    assert told.format(greater, valid, least, most) in text
     assert all(theirs > ours for theirs, ours in zip(first, other, strict=True))
     least, *others = sorted([of["BASE-GATE"], gated.mean, *softmax.values.values(), of["phi-elu"], of["5-gram"]])
     assert least == gated.mean and others[0] == of["BASE-GATE"] and others[-1] == of["5-gram"] < of["RFA-Gaussian"]
