@@ -66,7 +66,7 @@ cell() {
         start=("\$(cat $shared/chosen)")
     fi
     if [[ "$row" == "rates, "* ]]; then
-        table=4.3-rates minutes="$(times "$minutes" 0.5)"
+        table=4.3-rates minutes="$(times "$minutes" 0.5)" dataset="${dataset/12 epochs/two epochs}"
         record "$shared/measurements.json"
         return
     fi
