@@ -39,6 +39,9 @@ def test_language_models_of_brown_are_told_as_recorded():
     stateful = [found["RFA-GATE-Gaussian-Stateful", f"test_perplexity{end}"].mean for end in ("", "_no_state")]
     assert "gated RFA has {:.1f}, and {:.1f} when that model is tested without the state".format(*stateful) in text
     assert gated.mean < stateful[0] < stateful[1] < of["BASE-GATE"]
+    one = of["RFA-GATE-Gaussian, one matrix"]
+    assert f"as all others have them, gated RFA has {one:.1f} (one training, of" in text
+    assert one < min(gated.values.values())
     memory, wide = (found["ABC-MLP", f"test_perplexity{end}"].mean for end in ("", "_context_256"))
     told = "`ABC-MLP` has {:.1f} on test and {:.1f} with 256 tokens of context, where softmax has {:.1f} ± {:.1f} and"
     assert told.format(memory, wide, softmax.mean, softmax.deviation) in text
