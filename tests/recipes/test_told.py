@@ -52,10 +52,14 @@ def test_language_models_of_brown_are_told_as_recorded():
     first, other = rates["rates, BASE"], rates["rates, RFA-GATE-Gaussian"]
     told = "softmax has {} bits of a subword on validation at that rate, {} at twice and {} at four times it, gated RFA"
     assert f"{told.format(*first)} {other[0]}, {other[1]} and {other[2]}, ahead at each" in text
-    greater, valid = (found["BASE, rate searched", f"{split}_perplexity"].mean for split in ("test", "validation"))
-    least, _, most = sorted(found["BASE", "validation_perplexity"].values.values())
-    told = "it has {:.1f} (one training, of the mended loss; on validation {:.1f}, and {:.1f} to {:.1f} at the rate"
-    assert told.format(greater, valid, least, most) in text
+    greater = {row: [found[f"{row}, rate searched", f"{split}_perplexity"].mean for split in ("test", "validation")]
+               for row in ("RFA-GATE-Gaussian", "BASE")}
+    told = ["{:.1f}, and not for softmax, {:.1f} (one training each, of the mended loss; on validation {:.1f}, where",
+            "the rate of all has {:.1f} to {:.1f}, and {:.1f}, where it has {:.1f} to {:.1f}): gated RFA is ahead with"]
+    ours, theirs = (sorted(found[row, "validation_perplexity"].values.values()) for row in greater)
+    figures = [*(test for test, _ in greater.values()), greater["RFA-GATE-Gaussian"][1], ours[0], ours[-1]]
+    assert " ".join(told).format(*figures, greater["BASE"][1], theirs[0], theirs[-1]) in text
+    assert greater["RFA-GATE-Gaussian"][1] < ours[0] and greater["BASE"][1] > theirs[-1]
     assert all(theirs > ours for theirs, ours in zip(first, other, strict=True))
     least, *others = sorted([of["BASE-GATE"], gated.mean, *softmax.values.values(), of["phi-elu"], of["5-gram"]])
     assert least == gated.mean and others[0] == of["BASE-GATE"] and others[-1] == of["5-gram"] < of["RFA-Gaussian"]
