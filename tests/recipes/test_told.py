@@ -42,6 +42,10 @@ def test_language_models_of_brown_are_told_as_recorded():
     one = of["RFA-GATE-Gaussian, one matrix"]
     assert f"as all others have them, gated RFA has {one:.1f} (one training, of" in text
     assert one < min(gated.values.values())
+    assert f"with 5 % more parameters, has {of['gated delta']:.1f} (one training, of the mended loss)" in text
+    size = {line.row: line.mean for (_, metric), line in found.items() if metric == "parameters"}
+    assert round(100 * size["gated delta"] / size["RFA-GATE-Gaussian"]) == 105 and of["gated delta"] == min(of.values())
+    assert f"T2R, learned from the start, has {of['T2R']:.1f}, and so is behind" in text and softmax.mean < of["T2R"]
     memory, wide = (found["ABC-MLP", f"test_perplexity{end}"].mean for end in ("", "_context_256"))
     told = "`ABC-MLP` has {:.1f} on test and {:.1f} with 256 tokens of context, where softmax has {:.1f} ± {:.1f} and"
     assert told.format(memory, wide, softmax.mean, softmax.deviation) in text
