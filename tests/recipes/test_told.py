@@ -35,7 +35,9 @@ def test_language_models_of_brown_are_told_as_recorded():
     assert told.format(*both, gated.p_value) in text and len(softmax.values) == len(gated.values) == 3
     context = (found[line.row, "test_perplexity_context_256"].mean for line in (softmax, gated))
     assert "context change little ({:.1f} and {:.1f})".format(*context) in text
-    assert f"(equation A.2) has {of['BASE-GATE']:.0f}, elu without a gate {of['phi-elu']:.1f}, and RFA" in text
+    elu = found["phi-elu", "test_perplexity"]
+    told = f"(equation A.2) has {of['BASE-GATE']:.0f}, elu without a gate {elu.mean:.1f} ± {elu.deviation:.1f} (p"
+    assert f"{told} {elu.p_value:.0e}), and RFA" in text and min(elu.values.values()) > max(softmax.values.values())
     stateful = [found["RFA-GATE-Gaussian-Stateful", f"test_perplexity{end}"].mean for end in ("", "_no_state")]
     assert "gated RFA has {:.1f}, and {:.1f} when that model is tested without the state".format(*stateful) in text
     assert gated.mean < stateful[0] < stateful[1] < of["BASE-GATE"]
