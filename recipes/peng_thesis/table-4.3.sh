@@ -12,7 +12,8 @@
 # stateful row without the state.  BASE-GATE is equation A.2, "gated delta" a mechanism of later years.  RFA holds
 # denominators at 1, as the released code does.  An end of line is a word.
 # "one matrix": gated RFA without the draws, as the stateful row is, in blocks that are shuffled, as that is not.  Near
-# RFA-GATE-Gaussian, what the stateful row is behind it by comes of the order of blocks; near the stateful row, of draws.
+# the stateful row, what that is behind RFA-GATE-Gaussian by comes of draws; near RFA-GATE-Gaussian, of the order of
+# blocks or of training with the state.
 # Table 4.3-rates, "rates, M": two epochs of M with the rate of all, twice and four times it.  "M, rate searched" has the
 # best of those: if softmax is not behind gated RFA there by more than seeds differ, its being behind is its rate.
 paper=peng_thesis table=4.3 family="efficient attention language models"
