@@ -16,7 +16,7 @@ from typing import Any
 from seqstruct.data.checked import META
 from seqstruct.data.nli.folder import META as PAIRS_META
 from seqstruct.data.nli.folder import VOCABULARY
-from seqstruct.data.parsing.folder import FIELDS
+from seqstruct.data.parsing.folder import DICTIONARIES
 from seqstruct.data.parsing.folder import META as CORPORA_META
 from seqstruct.data.text.pipeline import BINARISED, INSIDE, find_description
 
@@ -29,7 +29,7 @@ PIECES = {  # of the tasks whose folders have more than dictionaries
     "babi_qa": (VOCABULARY,),
     "sentence_prediction": ("input0/dict.txt", "label/dict.txt"),
     "tree_transduction": (META, "dict.prefix.txt", "dict.infix.txt"),
-    "joint_parsing": (CORPORA_META, *(f"dict.{field}.txt" for field in FIELDS)),
+    "joint_parsing": (CORPORA_META, *DICTIONARIES),
 }
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.options import flag
 from seqstruct.data.parsing.dataset import CorporaUnion, Dictionaries
-from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
+from seqstruct.data.parsing.folder import DICTIONARIES, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
 
 
@@ -52,7 +52,7 @@ class JointParsingTask(FolderTask):
         if not 0 < cfg.share_of_others <= 1:
             raise ValueError(f"--share-of-others: expected a share in (0, 1], got {cfg.share_of_others}")
         self.meta = meta = read_meta(cfg.data)
-        paths = [str(Path(cfg.data) / f"dict.{name}.txt") for name in FIELDS]
+        paths = [str(Path(cfg.data) / name) for name in DICTIONARIES]
         self.dictionaries = Dictionaries(*(Dictionary.load(path) for path in paths))
         self.dictionary = self.dictionaries.words
         chosen = [name for name in cfg.corpora.split(",") if name] or list(meta["corpora"])

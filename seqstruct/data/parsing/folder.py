@@ -17,7 +17,7 @@ from typing import Any
 
 from seqstruct.data import own
 from seqstruct.data.arguments import add_numbers, at_least
-from seqstruct.data.files import new_folder, read_json, sha256, verify, write_json, write_text
+from seqstruct.data.files import existing, new_folder, read_json, sha256, verify, write_json, write_text
 from seqstruct.data.parsing.sentence import (
     TOP,
     Annotated,
@@ -38,6 +38,7 @@ META = "corpora.json"
 SPLITS = ("train", "valid", "test", "ood")  # the last one out of domain
 NON_PROJECTIVE = ("drop", "lift", "keep")
 FIELDS = ("words", "lemmas", "tags")
+DICTIONARIES = tuple(f"dict.{field}.txt" for field in FIELDS)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def write_folder(
             least = 1 if field == "tags" else options.min_count
             lines = (f"{entry} {count}" for entry, count in ordered if count >= least and entry not in RESERVED)
             write_text(made / f"dict.{field}.txt", lines)
-        meta = {"version": 1, "options": asdict(options), "corpora": described}
+        checksums = {name: sha256(made / name) for name in DICTIONARIES}
+        meta = {"version": 1, "options": asdict(options), "corpora": described, "sha256": checksums}
         write_json(made / META, meta, ensure_ascii=False)
     return meta
 
@@ -144,7 +146,11 @@ def entry_of(word: str) -> str:
 
 
 def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
-    """The description of a folder.  Raises ValueError if it is not one of `seqstruct prepare parsing`."""
+    """The description of a folder.
+
+    Raises ValueError if it is not one of `seqstruct prepare parsing`, or a dictionary is missing or, where the folder
+    has its checksum, altered.
+    """
     path = Path(folder) / META
     if not path.is_file():
         raise ValueError(f"{folder}: no {META}: expected a folder made by `seqstruct prepare parsing`")
@@ -153,6 +159,10 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
         raise ValueError(f"{path}: expected version 1, got {meta.get('version')!r}")
     if "corpora" not in meta:
         raise ValueError(f"{path} is truncated or altered: no corpora")
+    for name in DICTIONARIES:
+        path = existing(Path(folder) / name)
+        if "sha256" in meta:
+            verify(path, meta["sha256"].get(name, "none"))
     return meta
 
 

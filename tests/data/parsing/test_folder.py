@@ -30,6 +30,17 @@ def test_a_damaged_description_is_named(tmp_path, content):
         read_meta(tmp_path)
 
 
+def test_a_dictionary_that_is_gone_or_cut_is_named(tmp_path):
+    written(tmp_path, {"trees": corpus("trees")})
+    path = tmp_path / "data" / "dict.lemmas.txt"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(ValueError, match=r"dict.lemmas.txt: SHA-256 .* truncated or altered"):
+        read_meta(tmp_path / "data")
+    path.unlink()
+    with pytest.raises(ValueError, match="dict.lemmas.txt: no such file"):
+        read_meta(tmp_path / "data")
+
+
 def union(folder, meta, split="train", **options):
     dictionaries = Dictionaries(*(Dictionary.load(str(folder / f"dict.{f}.txt")) for f in ("words", "lemmas", "tags")))
     corpora = {name: read_split(folder, name, split, meta) for name in meta["corpora"]}
