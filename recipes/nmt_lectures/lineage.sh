@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The lineage of translation on Multi30k (Elliott et al. 2016), English to German: one budget, one schedule, one search
-# for all. Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000
-# types, batches of 64 sentences, Adam; of three learning rates the one that is best after two epochs, halved where
-# validation stands still, to the 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length.
-# "decoder M": a Transformer with M in the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4
-# of Peng (2022). Other subwords than BPE's are at most as many; "sampled" rows draw those of training anew in each
-# epoch. "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties. Tables of their own: "rates, M", two epochs of
-# M with the greatest of the three rates, twice and four times it ("M, greater rate" has the best of those), and what
+# The lineage of translation on Multi30k (Elliott et al. 2016), English to German: one budget, schedule and search for
+# all. Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000
+# types, batches of 64 sentences, Adam; of three learning rates the best after two epochs, halved where validation
+# stands still, to the 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a
+# Transformer with M in the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng (2022).
+# Other subwords than BPE's are at most as many; "sampled" rows draw them anew in each epoch. "GNMT, 8 bits" decodes as
+# Wu et al. (2016), with both penalties; "grConv, orthogonal" begins as Cho et al. (2014b). Tables of their own: "rates,
+# M", two epochs of M at the greatest rate, twice and four times it ("M, greater rate" has the best of those), and what
 # GNMT gains by "penalties A B", A of length and B of coverage, and by an epoch of expected GLEU. test_2016_flickr
 # alone: 2017, 2018 and COCO are not here. Differences are to the Transformer or GNMT, p of a paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
@@ -14,16 +14,16 @@ licence="Multi30k: for research; made-up sentences at the smoke scale: none need
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
     "Transformer: transformer transformer 1" "RNNsearch: rnnsearch rnnsearch 1" "Luong general: luong_general 2 1"
     "ConvS2S: convs2s convolution 1" "GNMT: gnmt 4 1.5" "RNN encoder-decoder: rnn_encoder_decoder 1 1"
-    "Sutskever: sutskever 2 1" "Sutskever, source not reversed: sutskever_source_not_reversed 2 1" "grConv: grconv 1 1.5"
-    "Luong dot: luong_dot 2 1" "Luong concat: luong_concat 2 1" "Luong location: luong_location 2 1"
-    "Luong local-m: luong_local_m_general 2 1" "Luong local-p: luong_local_p_general 2 1"
+    "Sutskever: sutskever 2 1" "Sutskever, source not reversed: sutskever_source_not_reversed 2 1"
+    "grConv: grconv 1 1.5" "grConv, orthogonal: grconv pyramid 1.5" "Luong dot: luong_dot 2 1"
+    "Luong concat: luong_concat 2 1" "Luong location: luong_location 2 1" "Luong local-m: luong_local_m_general 2 1"
+    "Luong local-p: luong_local_p_general 2 1" "GNMT, expected GLEU: gnmt 4 0.7" "GNMT, 8 bits: gnmt 4 0.1"
     "Luong general, one layer: luong_general 1 0.8" "Transformer, unigram: transformer transformer 1 sentencepiece"
     "Transformer, unigram sampled: transformer_unigram_sampled transformer 2 sentencepiece"
     "Transformer, BPE sampled: transformer_bpe_sampled transformer 2"
     "Transformer, words: transformer transformer 1 words"
     "Transformer, words and characters: transformer transformer 1.2 mixed"
     "Transformer, characters: transformer transformer 4 characters"
-    "GNMT, expected GLEU: gnmt 4 0.7" "GNMT, 8 bits: gnmt 4 0.1"
 )
 rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate")
 rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh{,"(buckets=2)"},gated_delta,{superposition,nondeterministic}_stack})
