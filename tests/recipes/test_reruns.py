@@ -1,7 +1,7 @@
 """Records, by name, made again by the commands that users have: the same numbers to the last digit.
 
 Slow, and a part of CI.  A change that moves one of them has to make its record again, and to say so.  A training ends
-elsewhere on another kind of processor, so there is one of each kind that CI has met; counts are the same on all.
+elsewhere on another kind of processor, so three kinds have one of their own; counts are the same on all.
 """
 
 from __future__ import annotations
