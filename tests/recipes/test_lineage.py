@@ -23,7 +23,7 @@ def test_five_epochs_of_the_lineage_are_told_as_recorded():
     plain, search = bleu["RNN encoder-decoder"], bleu["RNNsearch"]
     assert f"after five epochs, below, {search:.1f} and {plain:.1f}." in text and search > plain
     pyramid = found["grConv"]
-    told = f"recursive encoder ({pyramid.mean:.1f} ± {pyramid.deviation:.1f} by three seeds of five epochs), which"
+    told = f"recursive encoder ({pyramid.mean:.1f} ± {pyramid.deviation:.1f} by three seeds of five epochs) is behind"
     assert told in text
     assert len(pyramid.runs) == 3 and max(run.value("test_bleu") for run in pyramid.runs.values()) < plain
     ensemble, linear = bleu["Transformer, ensemble of 2"], bleu["Transformer, linear attention"]
@@ -108,7 +108,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
     alike = found["Transformer", "test_bleu"].values.values()
     assert f"by more than the {max(alike) - min(alike):.2f} over which its three seeds range, and both seeds" in text
-    assert "to the same BLEU in each digit." in text
+    assert "to the same BLEU in each digit, as" in text
     (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
                              for n in (29, 39))
     assert f"ConvS2S by little ({at_30:.1f} to {last:.1f})" in text
@@ -139,6 +139,31 @@ def test_the_lineage_is_told_as_the_records_have_it():
     ahead = [epoch for epoch, pair in enumerate(zip(luong, without, strict=True), 1) if pair[0] < pair[1]]
     assert ahead == list(range(8, 41)) and "passes it at the eighth and stays ahead" in text
     assert f"of {luong[3]:.0f} after four epochs where the model without attention has {without[3]:.0f}" in text
+
+
+def test_gated_recursive_encoders_after_forty_epochs_are_told_as_recorded():
+    found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    metrics = "test_bleu", "test_chrf", "validation_perplexity", "test_bleu_difference", "test_chrf_difference"
+    rows = {"grConv": 2, "RNN encoder-decoder": 1, "grConv, orthogonal": 2}
+    uniform, recurrent, begun = ([abs(found[row, m].values[seed]) for m in metrics] for row, seed in rows.items())
+    text = said("nmt_lectures")
+    behind = "is {:.1f} behind (p 0.001; in chrF {:.1f}, p 0.001)"
+    told = "it has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f} and "
+    told += behind.replace("behind", "BLEU behind the Transformer of its own") + ", where the recurrent one has "
+    assert told.format(*uniform) + "{:.1f}, {:.1f} and {:.1f} and is {:.1f} behind. ".format(*recurrent) in text
+    told = "models are here, it has {:.1f}, {:.1f} and {:.1f} and " + behind + ": so the"
+    assert told.format(*begun) in text and uniform[0] < min(recurrent[0], begun[0])
+    for behind in (0, 3):
+        left = abs(recurrent[behind] - begun[behind]) / abs(recurrent[behind] - uniform[behind])
+        assert 0.44 < left < 0.5 and "so the start is about half of what it is behind by; what" in text
+    for row, seed in rows.items():
+        assert all(found[row, f"test_{name}_difference"].values[seed] < 0 for name in ("bleu", "chrf"))
+        assert {f"{found[row, f'test_{name}_p'].values[seed]:.3f}" for name in ("bleu", "chrf")} == {"0.001"}
+    scored = {row: [found[row, f"test_bleu{part}"].values[2] for part in ("", "_difference")]
+              for row in ("grConv", "grConv, orthogonal", "Luong general, one layer")}
+    first, *others = (score - difference for score, difference in scored.values())
+    assert others == pytest.approx([first] * 2, abs=1e-9)
+    assert "in each digit, as one of the other kind does beside" in text
 
 
 def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed():
