@@ -155,7 +155,7 @@ def test_gated_recursive_encoders_after_forty_epochs_are_told_as_recorded():
     assert told.format(*begun) in text and uniform[0] < min(recurrent[0], begun[0])
     for behind in (0, 3):
         left = abs(recurrent[behind] - begun[behind]) / abs(recurrent[behind] - uniform[behind])
-        assert 0.44 < left < 0.5 and "so the start is about half of what it is behind by; what" in text
+        assert 0.4 < left < 0.6 and "so the start is about half of what it is behind by; what" in text
     for row, seed in rows.items():
         assert all(found[row, f"test_{name}_difference"].values[seed] < 0 for name in ("bleu", "chrf"))
         assert {f"{found[row, f'test_{name}_p'].values[seed]:.3f}" for name in ("bleu", "chrf")} == {"0.001"}
