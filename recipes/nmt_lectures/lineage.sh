@@ -8,8 +8,7 @@
 # Wu et al. (2016), with both penalties; "grConv, orthogonal" has the first matrices of Cho et al. (2014b). Tables of
 # their own: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M, greater rate" has the best
 # of those), and what GNMT gains by "penalties A B", A of length and B of coverage, and by an epoch of expected GLEU.
-# test_2016_flickr alone: 2017, 2018 and COCO are not here. Differences are to the Transformer or GNMT, p of a paired
-# bootstrap.
+# Tests 2017, 2018 and COCO are not here. Differences are to the Transformer or GNMT, p of a paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
