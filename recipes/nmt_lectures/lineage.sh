@@ -4,11 +4,11 @@
 # types, batches of 64 sentences, Adam; of three learning rates the best after two epochs, halved where validation
 # stands still, to the 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a
 # Transformer with M in the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng (2022).
-# Other subwords than BPE's are at most as many; "sampled" rows draw them anew in each epoch. "GNMT, 8 bits" decodes as
-# Wu et al. (2016), with both penalties; "grConv, orthogonal" has the first matrices of Cho et al. (2014b). Tables of
-# their own: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M, greater rate" has the best
-# of those), and what GNMT gains by "penalties A B", A of length and B of coverage, and by an epoch of expected GLEU.
-# Tests 2017, 2018 and COCO are not here. Differences are to the Transformer or GNMT, p of a paired bootstrap.
+# Other subwords than BPE's are at most as many; "sampled" rows draw them anew in each epoch; "M, longer" may have 120.
+# "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal" begins as Cho et al. (2014b).
+# Tables of their own: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M, greater rate"
+# has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an epoch of expected GLEU.
+# Tests 2017, 2018 and COCO are not here. Differences: to the Transformer (as long) or GNMT, p of a paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
@@ -21,30 +21,30 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "Luong general, one layer: luong_general 1 0.8" "Transformer, unigram: transformer transformer 1 sentencepiece"
     "Transformer, unigram sampled: transformer_unigram_sampled transformer 2 sentencepiece"
     "Transformer, BPE sampled: transformer_bpe_sampled transformer 2"
-    "Transformer, words: transformer transformer 1 words"
+    "Transformer, words: transformer transformer 1 words" "Transformer, characters: transformer transformer 4 characters"
     "Transformer, words and characters: transformer transformer 1.2 mixed"
-    "Transformer, characters: transformer transformer 4 characters"
 )
 rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate")
 rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh{,"(buckets=2)"},gated_delta,{superposition,nondeterministic}_stack})
 rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general",GNMT}", greater rate")
-rows+=("penalties "{"0.2 0","0 0.2","0.2 0.2"})
+rows+=("penalties "{"0.2 0","0 0.2","0.2 0.2"} "Transformer"{,", BPE sampled",", unigram"{," sampled"}}", longer")
 for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
 
 cell() {
     local group=transformer size=transformer slower=1.2 kinds=bpe model base alpha beta other=(--lenpen 1) more=()
-    local search="$row" settings=search
+    local search="${row%, longer}" settings=search long=()
     [[ "$row" != *", greater rate" ]] || search="rates, ${row%, *}"
     [[ "$search" != "rates, "* ]] || settings=greater_rates
     for model in "${models[@]}"; do
         [[ "${model%%: *}" != "${search#rates, }" ]] || read -r group size slower kinds <<<"${model#*: }"
     done
     case "$scale" in
-        smoke) minutes=0.4 disk=2 types=150 pieces=35 dataset="400 made-up sentence pairs" ;;
-        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000 pieces=5000
+        smoke) minutes=0.4 disk=2 types=150 pieces=35 most=6 dataset="400 made-up sentence pairs" ;;
+        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000 pieces=5000 most=120
             dataset="Multi30k en-de task 1, 29000 pairs, test_2016_flickr, joint BPE of 5000 types" ;;
         paper) echo "its scales are smoke and small" >&2; exit 1 ;;
     esac
+    [[ "$row" != *", longer" ]] || long=(optimization.max_epoch="$most") minutes="$(times "$minutes" 2)"
     raw multi30k
     cut bpe
     case "$row" in
@@ -65,7 +65,7 @@ cell() {
         "cross and decoder abc_mlp") both "abc_mlp(slots=32)" "abc_mlp(slots=8)" ;;
     esac
     case "$row" in
-        Transformer) ;;
+        Transformer | "Transformer, longer") ;;
         GNMT | "GNMT, "[!g]* | "penalties "*) chosen GNMT gnmt 4
             shared lineage-gnmt-seed"$seed" "${training[@]}" common.seed="$seed"
             path="$shared" logs="$shared/train.log" ;;
@@ -88,7 +88,7 @@ cell() {
         settings=search chosen Transformer transformer transformer
         shared "lineage-transformer-seed$seed" "${training[@]}" common.seed="$seed"
     fi
-    if [[ "$row" == Transformer ]]; then
+    if [[ "$search" == Transformer ]]; then
         rate="$searched" path="$shared" logs="$shared/train.log" score=()
     else
         log=softmax.log translate test "$out/softmax" "$shared/checkpoint_best.pt" --beam 5 "${other[@]}"
@@ -124,7 +124,7 @@ chosen() {
         scale="lineage_$scale" "${@:4}" task.data="$data/bin")
     shared "$(slug "$1")-lineage-search" seqstruct search "${training[@]}" \
         --settings "configs/nmt_lectures/$settings.yaml"
-    searched="$shared" training=(fairseq-hydra-train "${training[@]}" "\$(cat $shared/chosen)")
+    searched="$shared" training=(fairseq-hydra-train "${training[@]}" "\$(cat $shared/chosen)" "${long[@]}")
 }
 
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
