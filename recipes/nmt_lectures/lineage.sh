@@ -24,7 +24,8 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "Transformer, words: transformer transformer 1 words" "Transformer, characters: transformer transformer 4 characters"
     "Transformer, words and characters: transformer transformer 1.2 mixed"
 )
-rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate")
+rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate"
+    "Transformer, unigram sampled, longer")
 rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh{,"(buckets=2)"},gated_delta,{superposition,nondeterministic}_stack})
 rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general",GNMT}", greater rate")
 rows+=("penalties "{"0.2 0","0 0.2","0.2 0.2"} "Transformer"{,", BPE sampled",", unigram"{," sampled"}}", longer")
@@ -93,9 +94,8 @@ cell() {
     else
         log=softmax.log translate test "$out/softmax" "$shared/checkpoint_best.pt" --beam 5 "${other[@]}"
         score=(--against "$out/softmax/generate-test.txt")
-        [[ "$own" == "$base" ]] || score+=(--against-data "$base")
+        [[ "$own" == "$base" ]] || score+=(--against-data "$base") data="$own"
     fi
-    data="$own"
     translate test "$out" "$path/checkpoint_best.pt" --beam 5 "${decode[@]}"
     score=(seqstruct score --from-generate "$out/generate-test.txt" --data "$data" "${score[@]}" --metrics bleu)
     "${score[@]}" chrf --record "$out/score.json"
