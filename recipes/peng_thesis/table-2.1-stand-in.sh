@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tables 2.1-stand-in and 2.3-stand-in, after Peng (2022): the heads of an intermediate dependency tree as features of a
 # semantic dependency parser, how the one trains the other, and how that changes the trees of the pipeline of the same
-# seed (the kinds of change of section 2.5, on validation graphs).
+# seed (the kinds of change of section 2.5, on validation graphs), beside what another seed of the pipeline changes.
 # The corpora are free stand-ins, never to be compared with the published figures, which table-2.1.sh is for: UD English
 # ParTUT for trees, and for graphs the enhanced dependencies of UD English EWT, whose development file is split for
 # training.  Scale paper takes the published model, training and eta (1), with these corpora.  At the others each row
@@ -9,7 +9,8 @@
 # graphs after a few epochs decides, and all seeds are trained with what it chose.
 paper=peng_thesis table=2.1-stand-in family="structured argmax" seeds_small=3
 licence="UD English ParTUT (CC BY-NC-SA), UD English EWT (CC BY-SA); made-up sentences at smoke: none needed"
-rows=("no syntax" PIPELINE SA STE SPIGOT) smoke_rows=(SPIGOT) baselines=("previous word" "next word")
+rows=("no syntax" PIPELINE SA STE SPIGOT "PIPELINE, another seed") smoke_rows=(SPIGOT "PIPELINE, another seed")
+baselines=("previous word" "next word")
 
 # options of a row's training: its config, and at scales small and smoke what the search over its settings chose
 training() {
@@ -18,6 +19,18 @@ training() {
     [[ "$scale" != paper ]] || return 0
     shared "search-$1-$scale" seqstruct search "${settings[@]}" --settings configs/peng_thesis/joint_parsing/search.yaml
     settings+=("\$(cat $shared/chosen)")
+}
+
+# [SEED]: how the trees of the pipeline of this seed become those of $best, or of the pipeline of SEED
+changes() {
+    training pipeline
+    if (($#)); then
+        shared "pipeline-$scale-seed$1" fairseq-hydra-train "${settings[@]}" common.seed="$1"
+        best="$shared/checkpoint_best.pt"
+    fi
+    shared "pipeline-$scale-seed$seed" fairseq-hydra-train "${settings[@]}" common.seed="$seed"
+    python -m seqstruct.harness.changed_trees "$data" --before "$shared/checkpoint_best.pt" --after "$best" \
+        --out "$out/changes.json"
 }
 
 cell() {
@@ -30,6 +43,12 @@ cell() {
     prepare "partut-ewt-$scale" data-prep/ud_english.sh "${from[@]}" --parts trees graphs --held-out "$held_out"
     case "$row" in *word) baseline "$row"; return ;; esac
     best="$out/checkpoints/checkpoint_best.pt" wanted=()
+    if [[ "$row" == "PIPELINE, another seed" ]]; then
+        table=2.3-stand-in
+        changes $((seed + 3))
+        record changes.json
+        return
+    fi
     training "$(slug "$row")"
     [[ "$scale" == paper ]] || wanted=("$shared/measurements.json")
     fairseq-hydra-train "${settings[@]}" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
@@ -39,10 +58,7 @@ cell() {
                                             "test_trees_uas[%]=validate.log:test_uas")
     case "$row" in
         STE | SPIGOT)
-            training pipeline
-            shared "pipeline-$scale-seed$seed" fairseq-hydra-train "${settings[@]}" common.seed="$seed"
-            python -m seqstruct.harness.changed_trees "$data" --before "$shared/checkpoint_best.pt" --after "$best" \
-                --out "$out/changes.json"
+            changes
             wanted+=(2.3-stand-in:changes.json) ;;
     esac
     record "validation_labeled_f1[%]=validate.log:valid_labeled_f1" "test_labeled_f1[%]=validate.log:test_labeled_f1" \
