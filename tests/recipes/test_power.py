@@ -8,6 +8,7 @@ from scipy.stats import spearmanr, ttest_ind
 
 from seqstruct.harness.paper import read_tables
 from tests.recipes.test_findings import RECIPES, finding, lines
+from tests.recipes.test_lineage import listed
 
 
 def interval(one, other):
@@ -44,16 +45,23 @@ def test_an_intermediate_tree_is_told_as_recorded():
 
 def test_trees_that_spigot_changes_are_told_as_recorded():
     item = finding("peng_thesis", "*SPIGOT overrules trees")
-    found = {line.metric: line for line in lines("peng_thesis", "2.3-stand-in") if line.row == "SPIGOT"}
+    found, control = ({line.metric: line for line in lines("peng_thesis", "2.3-stand-in") if line.row == row}
+                      for row in ("SPIGOT", "PIPELINE, another seed"))
     (eta,) = {line.mean for line in lines("peng_thesis", "2.1-stand-in") if line.metric == "chosen_eta"}
     assert f"With an eta of {eta} (the thesis: 1), on the sentences whose trees it changes," in item
 
-    def of(kind):
+    def of(kind, found=found):
         pipeline, joint = (found[kind.format(which)] for which in ("pipeline", "joint"))
         return (pipeline.mean, joint.mean), [joint.values[seed] - pipeline.values[seed] for seed in pipeline.values]
 
     (means, trees), (f1, graphs), (same, _) = of("diff_{}_uas"), of("diff_{}_labeled_f1"), of("same_{}_labeled_f1")
     assert "in the mean {:.1f} to {:.1f} UAS, as".format(*means) in item and len(trees) == 3 and max(trees) < 0
+    (_, seeds), many = of("diff_{}_uas", control), [row["diff_sentences"].values.values() for row in (control, found)]
+    ends = (f"{end:.0f}" for values in many for end in (min(values), max(values)))
+    told = "the trees of as many sentences, {} to {} of 200 where SPIGOT changes {} to {}, and these by "
+    told = told.format(*ends) + listed(seeds) + " UAS, all three to the better, where SPIGOT's become worse by "
+    assert told + listed(trees) + "." in item and min(seeds) > 0 and max(seeds) > -min(trees)
+    assert found["same_sentences"].values[1] + found["diff_sentences"].values[1] == 200
     assert "from {:.1f} to {:.1f} labeled F1, up with one seed and down with two, and".format(*f1) in item
     assert sorted(change > 0 for change in graphs) == [False, False, True]
     assert "where no tree was changed from {:.1f} to {:.1f}.".format(*same) in item
@@ -62,9 +70,11 @@ def test_trees_that_spigot_changes_are_told_as_recorded():
     told = "here, on test, they have {:.1f} and {:.1f} of {:.1f} (three seeds each, p {:.2f} by a test of its own, STE"
     p_value = ttest_ind(*([*line.values.values()] for line in rows), equal_var=False).pvalue
     assert told.format(*(line.mean for line in (*rows, uas["PIPELINE"])), p_value) in item
-    kinds = [found[f"changes_{kind}"].mean for kind in ("to_head", "to_dependent", "from_dependent")]
+    kinds, other = ([row[f"changes_{kind}"].mean for kind in ("to_head", "to_dependent", "from_dependent")]
+                    for row in (found, control))
     told = "Of the changes {:.1f} % give a word a head that it has in its graph, {:.1f} % make it hang on a dependent, "
     assert (told + "and {:.1f} % take it from one;").format(*kinds) in item
+    assert "by another seed it is {:.1f}, {:.1f} and {:.1f} %, so".format(*other) in item and kinds[0] < other[0]
 
 
 def test_graphs_before_a_class_could_show_little():
