@@ -18,11 +18,12 @@ rows=("${smoke_rows[0]}" "structured_attention/table-3, words, structured" "nmt_
     "nmt_lectures/transformer, EN-DE Transformer (big)" "nmt_lectures/subword-regularization, BPE"
     "nmt_lectures/sentencepiece, ja-en SentencePiece" "peng_thesis/table-2.1, DM SPIGOT" "peng_thesis/table-2.1, DM SA"
     "peng_thesis/table-4.5, ListOps RFA-Gaussian" "peng_thesis/table-5.5b, ABC-MLP 128-64"
-    "peng_thesis/table-6.3, RRNN(F) 3 layers 24M" "structured_attention/table-5, Structured attention")
+    "peng_thesis/table-6.3, RRNN(F) 3 layers 24M" "structured_attention/table-5, Structured attention"
+    "peng_thesis/table-5.6, MNLI BASE" "peng_thesis/table-5.6, MNLI ABC-MLP 128")
 recipes="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
-# RECIPE ROW: the words of its own training at scale paper, or of the last one that it shares with others, without data,
-# seed and folder, in the array `training`
+# RECIPE ROW [CONFIG]: the words of its own training at scale paper, or of the last one that it shares with others, or of
+# that by CONFIG, without data, seed and folder, in the array `training`
 published() {
     local kind count word words found=""
     training=()
@@ -30,6 +31,7 @@ published() {
         words=()
         for ((; count; count--)); do IFS= read -r -d '' word; words+=("$word"); done
         [[ "${words[1]:-}" == fairseq-hydra-train && "$found $kind" != "train shared" ]] || continue
+        [[ -z "${3:-}" || " ${words[*]} " == *" --config-name $3 "* ]] || continue
         training=() found="$kind"
         for word in "${words[@]:2}"; do
             case "$word" in task.data=* | common.seed=* | checkpoint.*) ;; *) training+=("$word") ;; esac
@@ -39,7 +41,7 @@ published() {
 }
 
 cell() {
-    local recipe="${row%%, *}" updates=50 memory more=() own=() words most="" folder=bin
+    local recipe="${row%%, *}" updates=50 memory more=() own=() words most="" folder=bin config=""
     minutes=15 disk=50 download=0 threads=2
     case "$recipe" in
         nmt_lectures/cho) words=(--languages en fr --types 15000 15000 --length 4 --longest 10 --sentences 30000) ;;
@@ -63,14 +65,16 @@ cell() {
         peng_thesis/table-6.3) words=(--types 10000 --length 22 --sentences 40000) minutes=10 ;;
         peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) most=4096 ;;
         peng_thesis/table-5.5b) words=(--languages es en --types 30000 --length 22 --documents 127) ;;
+        peng_thesis/table-5.6) words=(--types 50260 --length 25) most=1024 config=continue
+            more=(checkpoint.finetune_from_model=null) ;;
         structured_attention/table-5) words=(--raw pairs --types 36000 --length 14 8 --labels 3 --vectors 300) minutes=10
             own=(sentence-pairs --train RAW/train.tsv --valid RAW/valid.tsv --vectors RAW/vectors.txt) ;;
         *) echo "$row: no published size of its data is known" >&2; exit 1 ;;
     esac
-    published "$recipe" "${row#*, }"
+    published "$recipe" "${row#*, }" "$config"
     case "$scale" in
         smoke) updates=3 minutes=0.3 own=() words=(--languages ja en --types 60 50 --length 8 --sentences 300) ;;
-        small) more=("optimization.update_freq=[1]" ${most:+"dataset.max_tokens=$most"}) ;;
+        small) more+=("optimization.update_freq=[1]" ${most:+"dataset.max_tokens=$most"}) ;;
     esac
     [[ "$scale" == paper ]] || more+=(common.cpu=true common.fp16=false common.amp=false dataset.num_workers=0)
     dataset="${words[*]}; $updates updates"
