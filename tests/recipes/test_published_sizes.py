@@ -25,8 +25,8 @@ def trainings(script, row):
 @pytest.mark.parametrize("row", TRIAL.rows("paper"))
 def test_a_row_trains_as_its_recipe(row):
     recipe, _, published = row.partition(", ")
-    *_, theirs = trainings(Script(RECIPES / f"{recipe}.sh"), published)
     (ours,) = trainings(TRIAL, row)
+    *_, theirs = (words for words in trainings(Script(RECIPES / f"{recipe}.sh"), published) if words[4] == ours[4])
     assert [word for word in ours if not word.startswith(OWN)] == [w for w in theirs if not w.startswith(OWN)]
 
 
