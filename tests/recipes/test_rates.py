@@ -92,9 +92,11 @@ def test_rows_of_another_processor_than_what_they_stand_beside_are_told():
     inside = [f"cross 256, causal {number}" for number in (32, 64, 256, 512)]
     assert other.keys() == {"RFA-GATE-Gaussian", "RFA-arccos", "RFA-GATE-arccos", "RFA-Gaussian-NoNorm",
                             "RFA-Gaussian-NoNorm 0.25", "MLP-sigmoid 32-8", "MLP-sigmoid 32-32", "MLP-ReLU 32-32",
-                            *across, *inside}
-    told = "are the rows with gates, arc-cosines, sigmoids or equation 4.10, `MLP-ReLU` 32-32, and those of Table A.4 "
-    assert f"{told}with 128 and 512 across or other than 128 in the decoder." in page("peng_thesis_translation")
+                            "MLP-ReLU 32-8", *across, *inside}
+    assert other["MLP-ReLU 32-8"] == 2
+    told = "are the rows with gates, arc-cosines, sigmoids or equation 4.10, `MLP-ReLU` 32-32 and two seeds of 32-8, "
+    told += "and those of Table A.4 with 128 and 512 across or other than 128 in the decoder."
+    assert told in page("peng_thesis_translation")
     of = processors("generalisation", "tense-reinflection")
     assert of.pop("Intel(R) Xeon(R) Processor @ 2.50GHz (family 6, model 85)") == {"tense Tf": 5, "tense Tf+Sup": 1}
     told = "`Tf` and one run of `Tf+Sup` are of another processor than the rest."
