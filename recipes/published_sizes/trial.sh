@@ -19,11 +19,12 @@ rows=("${smoke_rows[0]}" "structured_attention/table-3, words, structured" "nmt_
     "nmt_lectures/sentencepiece, ja-en SentencePiece" "peng_thesis/table-2.1, DM SPIGOT" "peng_thesis/table-2.1, DM SA"
     "peng_thesis/table-4.5, ListOps RFA-Gaussian" "peng_thesis/table-5.5b, ABC-MLP 128-64"
     "peng_thesis/table-6.3, RRNN(F) 3 layers 24M" "structured_attention/table-5, Structured attention"
-    "peng_thesis/table-5.6, MNLI BASE" "peng_thesis/table-5.6, MNLI ABC-MLP 128")
+    "peng_thesis/table-5.6, MNLI BASE" "peng_thesis/table-5.6, MNLI ABC-MLP 128" "peng_thesis/table-3.1, PaLM-S"
+    "peng_thesis/table-2.2, SPIGOT" "peng_thesis/table-6.5, SST RRNN(F)")
 recipes="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 # RECIPE ROW [CONFIG]: the words of its own training at scale paper, or of the last one that it shares with others, or of
-# that by CONFIG, without data, seed and folder, in the array `training`
+# that by CONFIG, in the array `training`, without data, seed, folder and what other trainings or searches leave to it
 published() {
     local kind count word words found=""
     training=()
@@ -34,14 +35,17 @@ published() {
         [[ -z "${3:-}" || " ${words[*]} " == *" --config-name $3 "* ]] || continue
         training=() found="$kind"
         for word in "${words[@]:2}"; do
-            case "$word" in task.data=* | common.seed=* | checkpoint.*) ;; *) training+=("$word") ;; esac
+            case "$word" in
+                task.data=* | common.seed=* | checkpoint.* | +task.pretrained_parser=* | "\$("*) ;;
+                *) training+=("$word") ;;
+            esac
         done
     done < <(row="$2" seed=1 scale=paper out=OUT runs=RUNS max_minutes="" bash "$recipes/$1.sh")
     [[ "${#training[@]}" -gt 0 ]] || { echo "$1.sh has no training of $2 at scale paper" >&2; exit 1; }
 }
 
 cell() {
-    local recipe="${row%%, *}" updates=50 memory more=() own=() words most="" folder=bin config=""
+    local recipe="${row%%, *}" updates=50 memory more=() own=() words most="" folder=/bin config=""
     minutes=15 disk=50 download=0 threads=2
     case "$recipe" in
         nmt_lectures/cho) words=(--languages en fr --types 15000 15000 --length 4 --longest 10 --sentences 30000) ;;
@@ -60,32 +64,41 @@ cell() {
         structured_attention/table-3) words=(--languages ja en --types 11000 7000 --length 26 --longest 50) minutes=10 ;;
         nmt_lectures/sentencepiece) words=(--languages ja en --types 8000 --length 30) minutes=6 ;;
         peng_thesis/table-2.1) words=(--raw graphs --types 32000 --length 22 --sentences 2000 --labels 59) minutes=10
-            own=(parsing --tags xpos --graphs dm train=RAW/train.sdp valid=RAW/valid.sdp
+            folder="" own=(parsing --tags xpos --graphs dm train=RAW/train.sdp valid=RAW/valid.sdp
                 --trees train=RAW/train.conllu valid=RAW/valid.conllu) ;;
+        peng_thesis/table-2.2) words=(--raw graphs --types 32000 --length 22 --sentences 2000 --labels 59) minutes=10
+            folder="" own=(parsing --tags xpos --max-length 60 --graphs graphs train=RAW/train.sdp valid=RAW/valid.sdp
+                --classes train=RAW/train.tsv valid=RAW/valid.tsv) ;;
+        peng_thesis/table-3.1) words=(--raw trees --types 10000 --length 21 --sentences 42000) minutes=6
+            own=(ptb-trees --corpus parses --leave-out-longer --from RAW) ;;
+        peng_thesis/table-6.5) words=(--raw texts --types 16000 --length 19 --sentences 6920 --vectors 300) minutes=3
+            folder="" own=(text-classification --train RAW/train.tsv --valid RAW/valid.tsv --test RAW/test.tsv
+                --vectors RAW/vectors.txt) more=(+model.hidden_size=300) ;;
         peng_thesis/table-6.3) words=(--types 10000 --length 22 --sentences 40000) minutes=10 ;;
-        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) most=4096 ;;
+        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) folder="" most=4096 ;;
         peng_thesis/table-5.5b) words=(--languages es en --types 30000 --length 22 --documents 127) ;;
         peng_thesis/table-5.6) words=(--types 50260 --length 25) most=1024 config=continue
             more=(checkpoint.finetune_from_model=null) ;;
         structured_attention/table-5) words=(--raw pairs --types 36000 --length 14 8 --labels 3 --vectors 300) minutes=10
-            own=(sentence-pairs --train RAW/train.tsv --valid RAW/valid.tsv --vectors RAW/vectors.txt) ;;
+            folder="" own=(sentence-pairs --train RAW/train.tsv --valid RAW/valid.tsv --vectors RAW/vectors.txt) ;;
         *) echo "$row: no published size of its data is known" >&2; exit 1 ;;
     esac
     published "$recipe" "${row#*, }" "$config"
     case "$scale" in
-        smoke) updates=3 minutes=0.3 own=() words=(--languages ja en --types 60 50 --length 8 --sentences 300) ;;
+        smoke) updates=3 minutes=0.3 folder=/bin own=()
+            words=(--languages ja en --types 60 50 --length 8 --sentences 300) ;;
         small) more+=("optimization.update_freq=[1]" ${most:+"dataset.max_tokens=$most"}) ;;
     esac
     [[ "$scale" == paper ]] || more+=(common.cpu=true common.fp16=false common.amp=false dataset.num_workers=0)
     dataset="${words[*]}; $updates updates"
     [[ "$scale" != small || -z "$most" ]] || dataset+=" of at most $most tokens"
-    [[ "${words[0]}" == -* ]] && words=(made-up "${words[@]}") dataset="made up: $dataset" || folder=""
+    [[ "${words[0]}" == -* ]] && words=(made-up "${words[@]}") dataset="made up: $dataset"
     prepare "${words[0]}" seqstruct prepare "${words[@]}"
     if [[ "${#own[@]}" -gt 0 ]]; then
-        folder="" own=("${own[@]//RAW/$data}")
+        own=("${own[@]//RAW/$data}")
         prepare "${own[0]}" seqstruct prepare "${own[@]}"
     fi
-    fairseq-hydra-train "${training[@]}" task.data="$data${folder:+/$folder}" common.seed="$seed" "${more[@]}" \
+    fairseq-hydra-train "${training[@]}" task.data="$data$folder" common.seed="$seed" "${more[@]}" \
         optimization.max_update="$updates" common.log_interval=1 dataset.disable_validation=true \
         checkpoint.no_save=true checkpoint.save_dir="$out/checkpoints"
     memory="peak_memory[MiB]=steps.json:mebibytes"

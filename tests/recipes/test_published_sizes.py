@@ -13,7 +13,7 @@ from seqstruct.harness.script import Cell, Script
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 TRIAL = Script(RECIPES / "published_sizes" / "trial.sh")
 OWN = ("task.data=", "common.seed=", "checkpoint.", "optimization.max_update=", "common.log_interval=",
-       "dataset.disable_validation=")
+       "dataset.disable_validation=", "+task.pretrained_parser=", "$(cat ", "+model.hidden_size=")
 
 
 def trainings(script, row):
@@ -34,7 +34,7 @@ def test_a_row_trains_as_its_recipe(row):
     ("row", "told"),
     [
         ("nmt_lectures/luong, copy", "has no training of copy"),
-        ("peng_thesis/table-6.5, SST LSTM", "no published size"),
+        ("peng_thesis/table-4.6, BASE", "no published size"),
     ],
 )
 def test_a_row_without_a_training_or_a_size_is_refused(row, told):

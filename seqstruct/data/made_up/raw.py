@@ -2,10 +2,12 @@
 
     texts    SPLIT.tsv, a label and a text a line: `seqstruct prepare text-classification`
     pairs    SPLIT.tsv, a label and two texts a line: `seqstruct prepare sentence-pairs`
-    graphs   SPLIT.sdp and SPLIT.conllu, graphs and projective trees: `seqstruct prepare parsing`
+    graphs   SPLIT.sdp and SPLIT.conllu, graphs and projective trees: `seqstruct prepare parsing`, as --classes also
+             texts; here of the same sentences, with two labels
+    trees    SPLIT.mrg, binary constituents in brackets: `seqstruct prepare ptb-trees --corpus parses`
 
 Labels of texts are equally frequent, those of arcs drawn as words are; three in four words of a graph depend on their
-head in a tree.
+head in a tree.  Where a constituent is cut, all places are as likely.
 """
 
 from __future__ import annotations
@@ -51,6 +53,18 @@ def _graph(words: list[str], number: int, labels: int, draw: Draw, generator: np
 
 def _tag(word: str) -> str:
     return f"T{int(word[1:]) % TAGS}"
+
+
+def trees(prefix: Path, sentences: Sentences, generator: np.random.Generator) -> None:
+    """PREFIX.mrg, a tree of each sentence."""
+    write_text(prefix.with_suffix(".mrg"), (_brackets(words, generator) for words in sentences))
+
+
+def _brackets(words: list[str], generator: np.random.Generator) -> str:
+    if len(words) == 1:
+        return f"(X {words[0]})"
+    cut = int(generator.integers(1, len(words)))
+    return f"(X {_brackets(words[:cut], generator)} {_brackets(words[cut:], generator)})"
 
 
 def projective_heads(length: int, generator: np.random.Generator) -> list[int]:

@@ -23,7 +23,7 @@ from seqstruct.data.text.binarise import write_items
 SHAPE, SPREAD = 3.0, 0.1
 HELD_OUT = 100  # sentences to validate on, and to test on
 MOST = 10_000_000
-KINDS = ("texts", "pairs", "graphs")
+KINDS = ("texts", "pairs", "graphs", "trees")
 
 
 def lengths(sentences: int, means: tuple[int, ...], longest: int, generator: np.random.Generator) -> np.ndarray:
@@ -90,6 +90,9 @@ def _write_raw(folder: Path, args: argparse.Namespace, sides: int) -> int:
         words += int(counts.sum()) if split == "train" else 0
         if args.raw == "graphs":
             raw.graphs(folder / split, drawn[0], args.labels, ranks, generator)
+            raw.texts(folder / split, drawn, generator.integers(2, size=len(counts)))
+        elif args.raw == "trees":
+            raw.trees(folder / split, drawn[0], generator)
         else:
             raw.texts(folder / split, drawn, generator.integers(args.labels, size=len(counts)))
     if args.vectors:

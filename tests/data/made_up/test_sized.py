@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from seqstruct.cli import main
+from seqstruct.data.corpora.parsed_text import read_bits
 from seqstruct.data.documents.dataset import read_documents
 from seqstruct.data.made_up.raw import projective_heads
 from seqstruct.data.made_up.sized import HELD_OUT, lengths, ranks
@@ -107,12 +108,25 @@ def test_raw_rows_are_read_as_ones_own(tmp_path, kind):
 def test_raw_graphs_and_trees_are_read_as_ones_own(tmp_path, capsys):
     options = ["--types", 30, "--length", 9, "--sentences", 40, "--labels", 5]
     assert prepare(tmp_path / "raw", "--raw", "graphs", *options) == 0
-    words = ["--graphs", "dm", f"train={tmp_path}/raw/train.sdp", "--trees", f"train={tmp_path}/raw/train.conllu"]
+    raw = f"train={tmp_path}/raw/train"
+    words = ["--graphs", "dm", f"{raw}.sdp", "--trees", f"{raw}.conllu", "--classes", f"{raw}.tsv"]
     assert main(["prepare", "parsing", *words, "--out", str(tmp_path / "out")]) == 0
-    assert "trees (trees): train 32" in capsys.readouterr().out, "none is left out as crossing"
+    told = capsys.readouterr().out
+    assert "trees (trees): train 32" in told, "none is left out as crossing"
+    assert "classes (classes): train 32" in told
     graphs = list(read_sdp(tmp_path / "raw" / "train.sdp"))
     words, arcs = sum(len(graph.forms) for graph in graphs), sum(len(graph.arcs) for graph in graphs)
     assert 0.5 < arcs / words < 0.8 and {label for g in graphs for *_, label in g.arcs} <= {f"L{i}" for i in range(5)}
+
+
+def test_raw_constituents_are_read_as_parses(tmp_path):
+    assert prepare(tmp_path / "raw", "--raw", "trees", "--types", 5, "--length", 7, "--sentences", 40) == 0
+    words = ["--corpus", "parses", "--from", tmp_path / "raw", "--out", tmp_path / "out"]
+    assert main(["prepare", "ptb-trees", *map(str, words)]) == 0
+    bits = read_bits(tmp_path / "out" / "bin", "train", sum(map(len, read(tmp_path / "out", "train")[1])))
+    lengths = [len(sentence) - 1 for sentence in read(tmp_path / "out", "train")[1]]
+    found = sum(bin(word).count("1") for word in bits.tolist())
+    assert found == sum(max(length - 2, 0) for length in lengths), "a binary tree of n words has n - 2 spans within"
 
 
 def test_heads_make_a_projective_tree():
