@@ -285,26 +285,6 @@ def test_states_are_held_against_what_softmax_uses():
     assert f"the states are {min(shares):.1f} to {max(shares):.1f} % of what softmax uses" in said
 
 
-def test_growth_is_told_as_recorded():
-    found = {(line.row, line.metric.removesuffix("_exponent")): line.mean for name in ("4.1", "5.2")
-             for line in lines("peng_thesis", name)}
-    item = finding("peng_thesis", "*Growth*")
-    one_step = found.pop(("reading ABC", "time"))
-    linear = [value for (row, what), value in found.items() if what == "time" and "softmax" not in row]
-    assert f"({min(linear):.2f} to {max(linear):.2f}, and one step of reading by {one_step:.2f} where 0 is said" in item
-    softmax = {row.removesuffix(" softmax"): value for (row, what), value in found.items()
-               if what == "time" and row.endswith("softmax")}
-    told = "decoding grows by {decoding cross:.1f} and {decoding causal:.1f} at these lengths and all of Table 5.2's by"
-    told += " {overall:.1f} rather than 2, one step of reading by {reading:.1f} rather than 1;"
-    assert told.format_map(softmax) in item
-    training = [value for row, value in softmax.items() if row.startswith("training")]
-    assert f"its training grows by {min(training):.1f} to {max(training):.1f}, where" in item
-    memory = {row: value for (row, what), value in found.items() if what == "memory"}
-    assert all(0.95 < value < 1.05 for row, value in memory.items() if row.endswith("softmax"))
-    none = {row for row, value in memory.items() if value == 0}
-    assert none == {"writing ABC", "reading ABC", "decoding causal RFA"} and min(set(memory.values()) - {0}) >= 0.9
-
-
 def test_encoding_is_told_as_recorded():
     claim = finding("peng_thesis", "*Encoding*")
     speed = {(line.scale, line.row): line.mean for line in lines("peng_thesis", "5.8")

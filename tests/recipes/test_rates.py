@@ -105,9 +105,10 @@ def test_rows_of_another_processor_than_what_they_stand_beside_are_told():
 
 def test_kernels_and_devices_of_a_table_are_told():
     for paper, tables, start in (("stack_attention", "14", "*Cost*"), ("peng_thesis", ("4.1", "5.2"), "*Growth*")):
-        kernels = {record.machine["kernels"] for record in read_folder(ROOT / "recipes" / paper / "records")
-                   if record.table in tables}
-        assert kernels == {"pytorch"} and "without compiled kernels, one measurement)" in finding(paper, start)
+        records = [record for record in read_folder(ROOT / "recipes" / paper / "records") if record.table in tables]
+        assert {record.machine["kernels"] for record in records} == {"pytorch"}
+        assert len({(record.seed, record.machine["processor"]) for record in records}) == 2
+        assert "without compiled kernels, one measurement on each of two processors)" in finding(paper, start)
     started = {record.command.partition(" --row")[0] for record in read_folder(ROOT / "recipes/multi30k/records")
                if record.table == "memories"}
     assert len(started) == 1 and f"\n{started.pop()}\n" in (PAGES / "multi30k.md").read_text("utf-8")
