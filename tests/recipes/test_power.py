@@ -162,10 +162,16 @@ def test_translation_with_stacks_is_told_as_recorded():
 def test_sizes_of_memories_are_told_as_recorded():
     item = finding("peng_thesis", "*Sizes of memories*")
     found = {line.row: line for line in lines("peng_thesis", "5.9-stand-in") if line.metric == "validation_bleu"}
-    assert found.pop("copy").mean < 1 and "one seed" in item and {len(line.runs) for line in found.values()} == {1}
-    table = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "5.9-stand-in")}
+    ends = {row: sorted(line.values.values()) for row, line in found.items() if len(line.runs) > 1}
+    few, many = (ends.pop(f"cross {size}, causal 8") for size in (8, 32))
+    told = "three seeds `ABC-MLP` has {:.1f} to {:.1f} BLEU with 8 slots across and {:.1f} to {:.1f} with 32 (p {:.2g})"
+    told = told.format(few[0], few[-1], many[0], many[-1], ttest_ind(few, many, equal_var=False).pvalue)
+    assert not ends and len(few) == len(many) == 3 and few[-1] < many[0] and told in item
+    assert found.pop("copy").mean < 1
+    found = {row: line.values[1] for row, line in found.items()}
+    table = {(line.row, line.metric): line.values[1] for line in lines("peng_thesis", "5.9-stand-in")}
     across = {size: [row for row in found if row.startswith(f"cross {size},")] for size in (8, 16, 32, 64)}
-    few, some, *more = ([found[row].mean for row in rows] for rows in across.values())
+    few, some, *more = ([found[row] for row in rows] for rows in across.values())
     many = sum(more, [])
     told = "has {:.1f} BLEU with 8 slots across, {:.1f} to {:.1f} with 16, and {:.1f} to {:.1f} with 32 or 64;"
     assert told.format(*few, *sorted(some), min(many), max(many)) in item
@@ -176,7 +182,7 @@ def test_sizes_of_memories_are_told_as_recorded():
     assert told.format(*few, *sorted(some), min(many), max(many)) in item and max(many) < min(some)
     (published,) = [table for table in read_tables(RECIPES / "peng_thesis") if table.name == "5.9"]
     theirs = {entry.row: entry.value for entry in published.published if entry.value is not None}
-    rank = spearmanr(*zip(*((theirs[row], line.mean) for row, line in found.items()), strict=True))
+    rank = spearmanr(*zip(*((theirs[row], bleu) for row, bleu in found.items()), strict=True))
     assert f"(rank correlation {rank.statistic:.2f}, p {rank.pvalue:.1g})" in item and len(theirs) == len(found) == 10
     of = {(line.row, line.metric): [*line.values.values()] for line in lines("peng_thesis", "4.4-stand-in")}
     seeds, softmax = of["ABC-MLP 32-8", "validation_bleu"], of["BASE", "validation_perplexity"]
