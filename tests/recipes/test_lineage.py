@@ -345,17 +345,20 @@ def test_scores_of_attention_are_told_as_recorded():
 
 def test_whole_words_are_told_as_recorded():
     found = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
-    (bleu, chrf), (mixed, of_mixed) = (
+    (bleu, chrf), (mixed, of_mixed), (least, of_least) = (
         [[found[row, f"test_{name}{part}"][2] for part in ("", "_difference", "_p")] for name in ("bleu", "chrf")]
-        for row in ("Transformer, words", "Transformer, words and characters"))
+        for row in ("Transformer, words", "Transformer, words and characters", "Transformer, characters"))
     text = said("nmt_lectures")
     told = "the Transformer has {:.1f} BLEU and {:.1f} chrF, {:.1f} and {:.1f} behind that of its seed with as many "
     assert told.format(bleu[0], chrf[0], -bleu[1], -chrf[1]) + "types" in text and bleu[1] < 0 and chrf[1] < 0
     assert f"of BPE (p {bleu[2]:.3f} and {chrf[2]:.3f}), by one training." in text
     told = "instead it has {:.1f} and {:.1f}, {:.1f} and {:.1f} behind (p {:.3f} and {:.3f}), by one training too;"
     assert told.format(mixed[0], of_mixed[0], -mixed[1], -of_mixed[1], mixed[2], of_mixed[2]) in text
-    own, other = (found[f"Transformer, words{row}", "validation_perplexity"][2] for row in ("", " and characters"))
-    assert f"Their perplexities, {own:.1f} and {other:.1f}, are of other symbols." in text
+    told = f"alone it has {least[0]:.1f} and {of_least[0]:.1f}, {-least[1]:.1f} and {-of_least[1]:.1f} behind (p "
+    assert f"{told}{least[2]:.3f} and {of_least[2]:.3f}), below" in text
+    kinds = "words", "words and characters", "characters"
+    symbols = [found[f"Transformer, {kind}", "validation_perplexity"][2] for kind in kinds]
+    assert "Perplexities, {:.1f}, {:.1f} and {:.1f}, are of other symbols.".format(*symbols) in text
 
 
 def test_penalties_of_beam_search_are_told_as_recorded():

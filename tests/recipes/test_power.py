@@ -227,17 +227,18 @@ def test_windows_and_clusters_are_told_as_recorded():
     item = finding("peng_thesis", "*Windows, clusters and slots*")
     found = {line.row: line for line in lines("peng_thesis", "5.7-stand-in") if line.metric == "test_bleu"}
     assert found.pop("copy").mean < 1 and {row for row in found if len(found[row].runs) > 1} == {
-        "MLP-sigmoid 32-8", "MLP-ReLU 32-8"}
-    rows = "Window 32-32", "Cluster 32-32", "MLP-exp-all 32-32-32"
-    window, cluster, everywhere = (found.pop(row).mean for row in rows)
+        "MLP-sigmoid 32-8", "MLP-ReLU 32-8", "Window 32-32", "Cluster 32-32"}
+    window, cluster = (sorted(found.pop(f"{row} 32-32").values.values()) for row in ("Window", "Cluster"))
+    everywhere = found.pop("MLP-exp-all 32-32-32").mean
     table = {line.row: line for line in lines("peng_thesis", "4.4-stand-in") if line.metric == "test_bleu"}
     softmax, same = (sorted(table[row].values.values()) for row in ("BASE", "ABC-MLP 32-8"))
-    told = f"have {window:.1f} and clusters {cluster:.1f}, where softmax has {softmax[0]:.1f} to {softmax[-1]:.1f} by"
+    told = "have {:.1f} to {:.1f} and clusters {:.1f} to {:.1f}, where softmax has {:.1f} to {:.1f} by"
+    told = told.format(*(row[end] for row in (window, cluster, softmax) for end in (0, -1)))
     assert told in item and f"in the encoder too `MLP-exp` has {everywhere:.1f} (27.0)." in item
-    assert softmax[0] < cluster < window < softmax[-1]
+    assert (len(window), len(cluster)) == (3, 2) and min(window + cluster) > max(same)
     kinds = "exp", "sigmoid", "ReLU"
     bleu = {kind: [found.pop(f"MLP-{kind} 32-{slots}") for slots in (8, 32)] for kind in kinds}
-    assert not found and cluster - 1 > max(everywhere, *(line.mean for line in bleu["exp"]))
+    assert not found and min(window + cluster) > max(everywhere, *(line.mean for line in bleu["exp"]))
     sigmoid, rectified = (sorted(bleu[kind][0].values.values()) for kind in kinds[1:])
     p = [ttest_ind(*pair, equal_var=False).pvalue for pair in ((same, sigmoid), (sigmoid, rectified))]
     exp, other, least = (f"{row[0]:.1f} to {row[-1]:.1f}" for row in (same, sigmoid, rectified))
@@ -257,10 +258,14 @@ def test_windows_and_clusters_are_told_as_recorded():
 def test_features_across_are_told_as_recorded():
     item = finding("peng_thesis", "*Features across and in the decoder*")
     found = {line.row: line for line in lines("peng_thesis", "A.4-stand-in") if line.metric == "validation_bleu"}
-    assert found.pop("copy").mean < 1 and {len(line.runs) for line in found.values()} == {1}
+    ends = {row: sorted(line.values.values()) for row, line in found.items() if len(line.runs) > 1}
+    few, many = (ends.pop(f"cross {size}, causal 128") for size in (32, 512))
+    told = "RFA has {:.1f} to {:.1f} BLEU with 32 across by three seeds, and {:.1f} to {:.1f} with 512."
+    assert not ends and len(few) == len(many) == 3 and told.format(few[0], few[-1], many[0], many[-1]) in item
+    assert found.pop("copy").mean < 1 and few[-1] + 2 < many[0]
     both = found["cross 256, causal 128"].mean
-    across = [found.pop(f"cross {number}, causal 128").mean for number in (32, 64, 128, 256, 512)]
-    told = "RFA has {:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f} BLEU;"
+    across = [found.pop(f"cross {number}, causal 128").values[1] for number in (32, 64, 128, 256, 512)]
+    told = "512 across, {:.1f}, {:.1f}, {:.1f}, {:.1f} and {:.1f};"
     assert told.format(*across) in item and across == sorted(across)
     inside = [found.pop(f"cross 256, causal {number}").mean for number in (32, 64, 256, 512)]
     inside.insert(2, both)
