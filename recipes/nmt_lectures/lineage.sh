@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The lineage of translation on Multi30k (Elliott et al. 2016), English to German: one budget, schedule and search for
-# all. Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000
-# types, batches of 64 sentences, Adam; of three learning rates the best after two epochs, halved where validation
-# stands still, to the 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a
-# Transformer with M in the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng (2022).
-# Other subwords than BPE's are at most as many; "sampled" rows draw them anew in each epoch; "M, longer" may have 120.
-# "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal" begins as Cho et al. (2014b).
-# Tables of their own: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M, greater rate"
-# has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an epoch of expected GLEU.
-# Tests 2017, 2018 and COCO are not here. Differences: to the Transformer (as long) or GNMT, p of a paired bootstrap.
+# The lineage of translation on Multi30k, English to German: one budget, schedule and search for all. Layers of size
+# 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000 types, batches of 64
+# sentences, Adam; of three learning rates the best after two epochs, halved where validation stands still, to the 40th
+# epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a Transformer with M in
+# the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng (2022). Other subwords than
+# BPE's are at most as many; "sampled" rows draw them anew in each epoch. "M, a quarter": of the training pairs, for up
+# to 160. "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal" begins as Cho et al.
+# (2014b). Tables of their own: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M, greater
+# rate" has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an epoch of expected
+# GLEU. Differences: to the Transformer (of as many pairs) or GNMT, p of a paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
@@ -25,27 +25,28 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "Transformer, words and characters: transformer transformer 1.2 mixed"
 )
 rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate"
-    "Transformer, unigram sampled, longer")
+    "Transformer, unigram sampled, a quarter")
 rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh{,"(buckets=2)"},gated_delta,{superposition,nondeterministic}_stack})
 rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general",GNMT}", greater rate")
-rows+=("penalties "{"0.2 0","0 0.2","0.2 0.2"} "Transformer"{,", BPE sampled",", unigram"{," sampled"}}", longer")
+rows+=("penalties "{"0.2 0","0 0.2","0.2 0.2"} "Transformer"{,", BPE sampled",", unigram"{," sampled"}}", a quarter")
 for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
 
 cell() {
     local group=transformer size=transformer slower=1.2 kinds=bpe model base alpha beta other=(--lenpen 1) more=()
-    local search="${row%, longer}" settings=search long=()
+    local search="${row%, a quarter}" settings=search long=() part=()
     [[ "$row" != *", greater rate" ]] || search="rates, ${row%, *}"
     [[ "$search" != "rates, "* ]] || settings=greater_rates
     for model in "${models[@]}"; do
         [[ "${model%%: *}" != "${search#rates, }" ]] || read -r group size slower kinds <<<"${model#*: }"
     done
     case "$scale" in
-        smoke) minutes=0.4 disk=2 types=150 pieces=35 most=6 dataset="400 made-up sentence pairs" ;;
-        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000 pieces=5000 most=120
+        smoke) minutes=0.4 disk=2 types=150 pieces=35 most=6 pairs=200 dataset="400 made-up sentence pairs" ;;
+        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000 pieces=5000 most=160 pairs=7250
             dataset="Multi30k en-de task 1, 29000 pairs, test_2016_flickr, joint BPE of 5000 types" ;;
         paper) echo "its scales are smoke and small" >&2; exit 1 ;;
     esac
-    [[ "$row" != *", longer" ]] || long=(optimization.max_epoch="$most") minutes="$(times "$minutes" 2)"
+    [[ "$row" != *", a quarter" ]] || settings=search_quarter dataset+=", $pairs of them" \
+        long=(optimization.max_epoch="$most") part=(--pairs "$pairs" --whole-tests)
     raw multi30k
     cut bpe
     case "$row" in
@@ -66,7 +67,7 @@ cell() {
         "cross and decoder abc_mlp") both "abc_mlp(slots=32)" "abc_mlp(slots=8)" ;;
     esac
     case "$row" in
-        Transformer | "Transformer, longer") ;;
+        Transformer | "Transformer, a quarter") ;;
         GNMT | "GNMT, "[!g]* | "penalties "*) chosen GNMT gnmt 4
             shared lineage-gnmt-seed"$seed" "${training[@]}" common.seed="$seed"
             path="$shared" logs="$shared/train.log" ;;
@@ -86,7 +87,7 @@ cell() {
             decode=(--task translation_gnmt --length-alpha "$alpha" --coverage-beta "$beta") ;;
     esac
     if [[ "$table" == lineage ]]; then
-        settings=search chosen Transformer transformer transformer
+        settings="${settings/greater_rates/search}" chosen Transformer transformer transformer
         shared "lineage-transformer-seed$seed" "${training[@]}" common.seed="$seed"
     fi
     if [[ "$search" == Transformer ]]; then
@@ -112,10 +113,9 @@ both() { more=(+model.cross_attention="'$1'" +model.decoder_self_attention="'$2'
 # SUBWORDS: the corpus, cut by them, in $data
 cut() {
     local most="$types" longest=()
-    [[ "$1" != sentencepiece ]] || most="$pieces"
-    [[ "$1" != characters ]] || longest=(--max-length 1000)
+    case "$1" in sentencepiece) most="$pieces" ;; characters) longest=(--max-length 1000) ;; esac
     prepare "en-de-$1-$most" data-prep/multi30k.sh "${from[@]}" --src en --trg de --subwords "$1" \
-        --vocabulary "$most" "${longest[@]}"
+        --vocabulary "$most" "${longest[@]}" "${part[@]}"
 }
 
 # NAME ROW SIZE OPTION ...: the words of a training with the rate that a search chose in `training`; its folder, `searched`

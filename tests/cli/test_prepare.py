@@ -96,12 +96,24 @@ def test_wrong_options_are_one_sentence(arguments, message, tmp_path, capsys):
     (["ptb-trees"], "nothing is downloaded, --from PATH is needed: the treebank is licensed by the Linguistic Data"),
     (["multi30k", "--pairs", -1], "pairs: expected 20 or more, or 0 for all, got -1"),
     (["multi30k", "--pairs", 19], "pairs: expected 20 or more, or 0 for all, got 19"),
+    (["multi30k", "--whole-tests"], "whole-tests: all pairs are taken without --pairs"),
     (["multi30k", "--documents", -3], "documents: expected 0 or more, got -3"),
     (["aspec", "--workers", 0], "workers: expected 1 or more, got 0"),
     (["sdp2015"], "nothing is downloaded, --from DIR is needed: order LDC2016T10"),
 ])
 def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_path, refused):
     assert message in refused("prepare", *arguments, "--out", tmp_path / "out") and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("whole", "tests"), [((), 2), (("--whole-tests",), None)])
+def test_first_pairs_of_multi30k(whole, tests, tmp_path):
+    lines = {}
+    for name, options in (("all", ()), ("first", ("--pairs", 40, *whole))):
+        assert prepare("multi30k", "--made-up", "--vocabulary", 60, *options, "--out", tmp_path / name) == 0
+        lines[name] = {split: (tmp_path / name / "raw" / f"{split}.de").read_text().splitlines()
+                       for split in ("valid", "test")}
+    assert lines["first"] == {split: found[:tests] for split, found in lines["all"].items()}
+    assert len((tmp_path / "first" / "text" / "train.de").read_text().splitlines()) <= 40
 
 
 def test_two_do_not_make_one_folder(tmp_path, refused):

@@ -47,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         "--pairs": (0, "the first N training pairs alone, and a twentieth as many to validate and to test, 0: all"),
         "--documents": (0, "sentences of a document in text/SPLIT.docs, in place of real ones, 0: none"),
     })
+    parser.add_argument("--whole-tests", action="store_true",
+                        help="validate and test by all pairs, however few there are to train by --pairs")
     parallel.add_pair_arguments(parser)
 
 
@@ -55,6 +57,8 @@ def run(args: argparse.Namespace) -> None:
         at_least(args, documents=0)
         if args.pairs and args.pairs < 20:
             raise ValueError(f"pairs: expected 20 or more, or 0 for all, got {args.pairs}")
+        if args.whole_tests and not args.pairs:
+            raise ValueError("whole-tests: all pairs are taken without --pairs")
     languages = tuple(dict.fromkeys((args.src, args.trg)))
     remotes = [Remote(f"{ADDRESS}/{name}.{language}.gz") for name in NAMES.values() for language in languages]
     raw = raw_folder(args, remotes, MANUAL)
@@ -74,7 +78,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def first(prefix: Path, args: argparse.Namespace, split: str, into: Path) -> Path:
-    """The prefix of copies of the first pairs."""
+    """The prefix of copies of the first pairs, of all that are not to train by if so asked."""
+    if args.whole_tests and split != "train":
+        return prefix
     count = args.pairs if split == "train" else args.pairs // 20
     for language in (args.src, args.trg):
         write_text(into / f"{prefix.name}.{language}", islice(read_lines(find_text(prefix, language)), count))
