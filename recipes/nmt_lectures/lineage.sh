@@ -5,7 +5,7 @@
 # epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a Transformer with M in
 # the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng (2022). Other subwords than
 # BPE's are at most as many; "sampled" rows draw them anew in each epoch. "M, a quarter": of the training pairs, for up
-# to 160. "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal" begins as Cho et al.
+# to 120. "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal" begins as Cho et al.
 # (2014b). Tables of their own: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M, greater
 # rate" has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an epoch of expected
 # GLEU. Differences: to the Transformer (of as many pairs) or GNMT, p of a paired bootstrap.
@@ -41,7 +41,7 @@ cell() {
     done
     case "$scale" in
         smoke) minutes=0.4 disk=2 types=150 pieces=35 most=6 pairs=200 dataset="400 made-up sentence pairs" ;;
-        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000 pieces=5000 most=160 pairs=7250
+        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000 pieces=5000 most=120 pairs=7250
             dataset="Multi30k en-de task 1, 29000 pairs, test_2016_flickr, joint BPE of 5000 types" ;;
         paper) echo "its scales are smoke and small" >&2; exit 1 ;;
     esac
