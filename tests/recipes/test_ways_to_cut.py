@@ -50,6 +50,26 @@ def test_subwords_that_are_drawn_are_told_with_trainings_that_go_on():
     assert "in the last five epochs from {:.1f} to {:.1f} and from {:.1f} to {:.1f},".format(*ends) in item
 
 
+def test_subwords_that_are_drawn_until_validation_stands_still_are_told_beside_as_long_a_training():
+    found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    item = finding("nmt_lectures", "*Subword regularization*")
+    assert "**Not shown**: trained on a quarter of the pairs" in item
+
+    def of(kind, *metrics):
+        return [found[f"Transformer{kind}, a quarter", f"test_{metric}"].values[2] for metric in metrics]
+
+    def ends(kind):
+        (run,) = found[f"Transformer{kind}, a quarter", "validation_perplexity"].runs.values()
+        curve = run.points("validation_perplexity")
+        return min(value for _, value in curve), int(curve[-1][0]) - 5  # the patience of all
+
+    bleu, less, p, more, chrf_p = of(", BPE sampled", "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")
+    told = f"{bleu:.1f} BLEU, {-less:.1f} less than BPE as it is (p {p:.2f}; in chrF less than 0.1 more, p {chrf_p:.2f})"
+    assert told in item and less < 0 < more < 0.1 and min(p, chrf_p) > 0.025
+    told = "is {:.1f} after {} epochs, where that of fixed ones ends at {:.1f} after {}."
+    assert told.format(*ends(", BPE sampled"), *ends("")) in item
+
+
 def test_whole_words_are_told_as_recorded():
     found = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
     (bleu, chrf), (mixed, of_mixed), (least, of_least) = (
