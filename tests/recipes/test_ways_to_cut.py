@@ -64,8 +64,8 @@ def test_subwords_that_are_drawn_until_validation_stands_still_are_told_beside_a
         return min(value for _, value in curve), int(curve[-1][0]) - 5  # the patience of all
 
     bleu, less, p, more, chrf_p = of(", BPE sampled", "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")
-    told = f"{bleu:.1f} BLEU, {-less:.1f} less than BPE as it is (p {p:.2f}; in chrF less than 0.1 more, p {chrf_p:.2f})"
-    assert told in item and less < 0 < more < 0.1 and min(p, chrf_p) > 0.025
+    told = f"{bleu:.1f} BLEU, {-less:.1f} less than BPE as it is (p {p:.2f}; in chrF less than 0.1 more, p {chrf_p:.2f}"
+    assert f"{told})" in item and less < 0 < more < 0.1 and min(p, chrf_p) > 0.025
     told = "is {:.1f} after {} epochs, where that of fixed ones ends at {:.1f} after {}."
     assert told.format(*ends(", BPE sampled"), *ends("")) in item
 
