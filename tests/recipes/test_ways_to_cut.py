@@ -86,3 +86,17 @@ def test_whole_words_are_told_as_recorded():
     kinds = "words", "words and characters", "characters"
     symbols = [found[f"Transformer, {kind}", "validation_perplexity"][2] for kind in kinds]
     assert "Perplexities, {:.1f}, {:.1f} and {:.1f}, are of other symbols.".format(*symbols) in text
+
+
+def test_characters_with_less_dropout_are_told_as_recorded():
+    (run,) = (line.runs[2] for line in lines("nmt_lectures", "characters") if line.row == "dropout 0.1"
+              and line.metric == "test_bleu")
+    curve = [value for _, value in run.points("validation_perplexity")]
+    found = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
+    end, text = found["Transformer, characters", "validation_perplexity"][2], said("nmt_lectures")
+    assert [value < end for value in curve] == [False] * 9 + [True] * 7 and curve[-1] < min(curve[:-1])
+    told = "after sixteen it has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.2f}, which still falls"
+    assert told.format(run.value("test_bleu"), run.value("test_chrf"), curve[-1]) in text and len(curve) == 16
+    plain = [found["RNN encoder-decoder", f"test_{metric}"][2] for metric in ("bleu", "chrf")]
+    assert "with subwords, has {:.1f} and {:.1f} by that seed".format(*plain) in text
+    assert found["Transformer, characters", "test_bleu"][2] < run.value("test_bleu") < plain[0]
