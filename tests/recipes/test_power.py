@@ -235,7 +235,7 @@ def test_windows_and_clusters_are_told_as_recorded():
     told = "have {:.1f} to {:.1f} and clusters {:.1f} to {:.1f}, where softmax has {:.1f} to {:.1f} by"
     told = told.format(*(row[end] for row in (window, cluster, softmax) for end in (0, -1)))
     assert told in item and f"in the encoder too `MLP-exp` has {everywhere:.1f} (27.0)." in item
-    assert (len(window), len(cluster)) == (3, 2) and min(window + cluster) > max(same)
+    assert (len(window), len(cluster)) == (3, 3) and min(window + cluster) > max(same)
     assert f"The least of windows is {window[0] - everywhere:.1f} ahead of that" in item
     kinds = "exp", "sigmoid", "ReLU"
     bleu = {kind: [found.pop(f"MLP-{kind} 32-{slots}") for slots in (8, 32)] for kind in kinds}
