@@ -5,10 +5,10 @@
 # epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a Transformer with M in
 # the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng (2022). Other subwords than
 # BPE's are at most as many; "sampled" rows draw them anew in each epoch. "M, a quarter": of the training pairs, for up
-# to 120. "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal" begins as Cho et al.
-# (2014b). Tables of their own: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M, greater
-# rate" has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an epoch of expected
-# GLEU. Differences: to the Transformer (of as many pairs) or GNMT, p of a paired bootstrap.
+# to 120 after a search of four. "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal"
+# begins as Cho et al. (2014b). Tables of their own: "rates, M", two epochs of M at the greatest rate, twice and four
+# times it ("M, greater rate" has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an
+# epoch of expected GLEU. Differences: to the Transformer (of as many pairs) or GNMT, p of a paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE

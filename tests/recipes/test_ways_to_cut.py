@@ -97,6 +97,8 @@ def test_characters_with_less_dropout_are_told_as_recorded():
     assert [value < end for value in curve] == [False] * 9 + [True] * 7 and curve[-1] < min(curve[:-1])
     told = "after sixteen it has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.2f}, which still falls"
     assert told.format(run.value("test_bleu"), run.value("test_chrf"), curve[-1]) in text and len(curve) == 16
-    plain = [found["RNN encoder-decoder", f"test_{metric}"][2] for metric in ("bleu", "chrf")]
-    assert "with subwords, has {:.1f} and {:.1f} by that seed".format(*plain) in text
-    assert found["Transformer, characters", "test_bleu"][2] < run.value("test_bleu") < plain[0]
+    plain, least = ([found[row, f"test_{metric}"][2] for metric in ("bleu", "chrf")]
+                    for row in ("RNN encoder-decoder", "Transformer, characters"))
+    ahead = [value - run.value(f"test_{metric}") for metric, value in zip(("bleu", "chrf"), plain, strict=True)]
+    assert "has {:.1f} and {:.1f} by that seed, {:.1f} and {:.1f} ahead of that still".format(*plain, *ahead) in text
+    assert f"{run.value('test_bleu') - least[0]:.1f} BLEU of that is dropout" in text and min(ahead) > 0
