@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The lineage of translation on Multi30k, English to German: one budget, schedule and search for all. Layers of size
-# 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000 types, batches of 64
-# sentences, Adam; of three learning rates the best after two epochs, halved where validation stands still, to the 40th
-# epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a Transformer with M in
-# the decoder's self-attention; "cross and decoder M": across too, as in Table 4.4 of Peng (2022). Other subwords than
-# BPE's are at most as many; "sampled" rows draw them anew in each epoch. "M, a quarter": of the training pairs, for up
-# to 120 after a search of four. "GNMT, 8 bits" decodes as Wu et al. (2016), with both penalties; "grConv, orthogonal"
-# begins as Cho et al. (2014b). Tables of their own: "rates, M", two epochs of M at the greatest rate, twice and four
-# times it ("M, greater rate" has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an
-# epoch of expected GLEU. Differences: to the Transformer (of as many pairs) or GNMT, p of a paired bootstrap.
+# The lineage of translation on Multi30k (Elliott et al. 2016), English to German: one budget, schedule and search.
+# Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000 types,
+# batches of 64 sentences, Adam; of three learning rates the best after two epochs, halved where validation stands
+# still, to the 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a
+# Transformer with M in the decoder's self-attention; "cross and decoder M": across too (Peng 2022, Table 4.4). Other
+# subwords than BPE's are at most as many; "sampled" rows draw them anew in each epoch. "M, a quarter": of the training
+# pairs, for up to 120 after a search of four. "GNMT, 8 bits" decodes as Wu et al. (2016); "grConv, orthogonal" begins
+# as Cho et al. (2014b). Other tables: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M,
+# greater rate" has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an epoch of
+# expected GLEU. Differences: to the Transformer (of as many pairs) or GNMT, by paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
@@ -46,7 +46,7 @@ cell() {
         paper) echo "its scales are smoke and small" >&2; exit 1 ;;
     esac
     [[ "$row" != *", a quarter" ]] || settings=search_quarter dataset+=", $pairs of them" \
-        long=(optimization.max_epoch="$most") part=(--pairs "$pairs" --whole-tests)
+        long=(optimization.max_epoch="$most") part=(--pairs "$pairs" --whole-tests) minutes="$(times "$minutes" 0.4)"
     raw multi30k
     cut bpe
     case "$row" in
