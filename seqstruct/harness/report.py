@@ -198,7 +198,7 @@ def sheet(folder: Path, table: Table, lines: Sequence[Line], *, everything: bool
     headings, rows = [headings[at] for at in filled], [[row[at] for at in filled] for row in rows]
     below = _remarks(table, lines, [] if everything else missing)
     title, recipe = f"{folder.name}, {table.name}: {table.title}", recipe_of(folder, table.name)
-    above = [*([f"Recipe: {recipe}"] if recipe else []), *_differences(lines)]
+    above = [*([f"Recipe: {_commands(recipe, lines)}"] if recipe else []), *_differences(lines)]
     return Sheet(table.name, title, above, headings, rows, below)
 
 
@@ -238,6 +238,19 @@ def _differences(lines: Sequence[Line]) -> list[str]:
         f"Ours, scale {scale}: " + ", ".join(" / ".join(dict.fromkeys(part)) for part in zip(*parts, strict=True))
         for (scale, _), parts in alike.items()
     ]
+
+
+def _commands(recipe: Path, lines: Sequence[Line]) -> str:
+    """What makes the runs: the recipe, with their scales and seeds where these are others than small and 1."""
+    seeds: dict[str, set[int]] = {}
+    for run in (run for line in lines for run in line.runs.values()):
+        named = re.search(r"--seeds? (\d+)", run.command)  # of several seeds that are trained as one batch the cell's
+        seeds.setdefault(run.scale, set()).add(int(named[1]) if named else run.seed)
+    return "; ".join(
+        f"{recipe}{f' --scale {scale}' if scale != 'small' else ''}"
+        + (f" --seeds {' '.join(map(str, sorted(found)))}" if found != {1} else "")
+        for scale, found in (seeds or {"small": {1}}).items()
+    )
 
 
 def _remarks(table: Table, lines: Sequence[Line], missing: Sequence[str]) -> list[str]:

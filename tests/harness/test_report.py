@@ -100,7 +100,16 @@ def test_a_table_s_recipe_is_found_by_its_name_and_said(paper, show):
     assert {name: path and path.name for name, path in found.items()} == {
         "5": "table-5.sh", "5-stand-in": "table-5.sh", "figure-2": "figure-2.sh", "figure-2-free-text": "figure-2.sh",
         "6": None}
-    assert "\nRecipe: recipes/a_paper/figure-2.sh\n" in show(paper, "figure-2", "--format", "markdown")
+    assert "\nRecipe: recipes/a_paper/figure-2.sh --seeds 1 2 3\n" in show(paper, "figure-2", "--format", "markdown")
+
+
+def test_a_table_s_recipe_has_the_scales_and_the_seeds_of_its_runs(record, write, show):
+    runs = [record(row="Tf", table="5", seed=seed, scale=scale, command=f"x.sh --scale {scale} --row Tf --seeds {named}")
+            for scale, seed, named in (("small", 1, 1), ("paper", 3, 1), ("paper", 24, 2))]  # 20 seeds as one batch
+    folder = write({"5": {"title": "Parameters", "metrics": {"parameters": ""}, "rows": {"Tf": 43109}}}, runs)
+    (folder / "table-5.sh").touch()
+    told = "\nRecipe: recipes/a_paper/table-5.sh; recipes/a_paper/table-5.sh --scale paper --seeds 1 2\n"
+    assert told in show(folder, "5", "--format", "markdown")
 
 
 def test_all_shows_what_runs_were_chosen_by_and_rows_without_a_run(paper, show):
