@@ -93,11 +93,12 @@ python() { _emit step python "$@"; }
 
 record() { _emit record "$@"; }
 
-# the numbers of a row of `baselines`: NAME as `seqstruct baseline` has it, then its options; its minutes are no training's
+# the numbers of a row of `baselines`, for the array `beside` of tables too: NAME as `seqstruct baseline` has it, then its
+# options; its minutes are no training's
 baseline() {
     case "$scale" in small) minutes=1 ;; paper) minutes=60 ;; esac
     seqstruct baseline "$1" "$data" "${@:2}" --out "$out/baseline.json"
-    record baseline.json
+    record baseline.json "${beside[@]/%/:baseline.json}"
 }
 
 # NAME LANGUAGE: strings to train on, to validate on and of each test length, as many as $counts says, of $lengths

@@ -50,7 +50,7 @@ cell() {
     raw multi30k
     cut bpe
     case "$row" in
-        copy) baseline copy --languages en de; return ;;
+        copy) beside=(lineage-penalties); baseline copy --languages en de; return ;;
         "rates, "*) table=lineage-rates minutes="$(times "$minutes" 0.15)"
             chosen "$row" "$group" "$size"
             record "$searched/measurements.json"
