@@ -101,6 +101,14 @@ def test_splits_that_are_given_stay(files):
     assert (meta["corpus"], meta["licence"], meta["drawn"]) == ("out", "not stated", None)
     assert read(files / "out" / "train.txt") == read(files / "out" / "test.txt")
     assert [line.split()[0] for line in read(files / "out" / "dict.txt")] == ["good", "soup"]
+    (files / "t2.txt").write_text("".join(f"tea {i}\n" for i in range(30)))
+    for out, given in (("both", ["p.tsv"]), ("apart", ["t.labels", "t.txt", "t2.txt"])):
+        assert prepare("text-classification", "--pairs", "--train", *given, "--valid", *given, "--out", out) == 0
+    assert json.loads((files / "both" / "meta.json").read_text())["pairs"]
+    assert read(files / "both" / "valid.txt")[3] == "0 Ann saw 3." and read(files / "both" / "valid.second.txt")[3] == (
+        "Bob w3 good soup")
+    assert read(files / "apart" / "valid.second.txt")[3] == "tea 3" and (
+        {"good", "tea"} <= {line.split()[0] for line in read(files / "apart" / "dict.txt")})
     assert prepare("sentence-pairs", "--train", "t.labels", "t.txt", "t.txt", "--language", "en", "--out", "pairs") == 0
     assert json.loads(read(files / "pairs" / "train.jsonl")[0])["premise"][1:] == ["good", "soup"]
 
@@ -134,6 +142,8 @@ def test_trees_and_graphs_of_one_file_are_drawn_alike(files):
     ("text-classification --train blank.tsv", "blank.tsv, line 2: expected a label, a tab and a text"),
     ("text-classification --train t.labels holes", "holes, line 2: expected a text, got an empty line"),
     ("text-classification --train holes t.txt", "holes, line 2: expected a label, got an empty line"),
+    ("text-classification --pairs --train t.tsv", "t.tsv, line 1: expected a label, a tab and two texts with a tab"),
+    ("text-classification --train p.tsv", "p.tsv, line 1: expected a label, a tab and a text, got"),
     ("text-classification --train one.tsv", "expected two labels or more to train on, got 'pos' alone"),
     ("text-classification --train empty", "empty: the file is empty"),
     ("text-classification --train short t.txt", "as many lines as each other, got short: 7, t.txt: 30"),

@@ -104,7 +104,7 @@ def test_a_table_s_recipe_is_found_by_its_name_and_said(paper, show):
 
 
 def test_a_table_s_recipe_has_the_scales_and_the_seeds_of_its_runs(record, write, show):
-    runs = [record(row="Tf", table="5", seed=seed, scale=scale, command=f"x.sh --scale {scale} --row Tf --seeds {named}")
+    runs = [record(row="Tf", table="5", seed=seed, scale=scale, command=f"x.sh --scale {scale} --seeds {named}")
             for scale, seed, named in (("small", 1, 1), ("paper", 3, 1), ("paper", 24, 2))]  # 20 seeds as one batch
     folder = write({"5": {"title": "Parameters", "metrics": {"parameters": ""}, "rows": {"Tf": 43109}}}, runs)
     (folder / "table-5.sh").touch()

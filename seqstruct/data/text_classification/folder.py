@@ -73,7 +73,8 @@ def write_texts(
     """`write_sentences` with the words, the most frequent first, that training has `min_count` times, or those of all
     splits that have a vector.  vectors: a file as `read_vectors` reads, or None.  Raises ValueError if none has."""
     counted = [splits["train"]] if vectors is None else splits.values()
-    counts = Counter(word for texts in counted for text in texts for word in text.words if word not in RESERVED)
+    counts = Counter(word for texts in counted for text in texts for words in (text.words, text.second or ())
+                     for word in words if word not in RESERVED)
     found = None if vectors is None else read_vectors(vectors, counts)
     words = {word: count for word, count in counts.most_common()
              if (count >= min_count if found is None else word in found)}
