@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # The lineage of translation on Multi30k (Elliott et al. 2016), English to German: one budget, schedule and search.
 # Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3, Transformers 3 + 3), joint BPE of 5,000 types,
-# batches of 64 sentences, Adam; of three learning rates the best after two epochs, halved where validation stands
-# still, to the 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a
-# Transformer with M in the decoder's self-attention; "cross and decoder M": across too (Peng 2022, Table 4.4). Other
-# subwords than BPE's are at most as many; "sampled" rows draw them anew in each epoch. "M, a quarter": of the training
-# pairs, for up to 120 after a search of four. "GNMT, 8 bits" decodes as Wu et al. (2016); "grConv, orthogonal" begins
-# as Cho et al. (2014b). Other tables: "rates, M", two epochs of M at the greatest rate, twice and four times it ("M,
-# greater rate" has the best), and what GNMT gains by "penalties A B", of length and coverage, and by an epoch of
-# expected GLEU. Differences: to the Transformer (of as many pairs) or GNMT, by paired bootstrap.
+# batches of 64, Adam; of three learning rates the best after two epochs, halved where validation stands still, to the
+# 40th epoch or the fifth without a gain. Beam 5, log-probability divided by length. "decoder M": a Transformer with M
+# in the decoder's self-attention; "cross and decoder M": across too. Other subwords than BPE's are at most as many;
+# "sampled" rows draw them anew in each epoch. "M, a quarter": of the training pairs, up to 120 after a search of four.
+# "GNMT, 8 bits" decodes as Wu et al. (2016); "grConv, orthogonal" begins as Cho et al. (2014b). Other tables: "rates,
+# M", two epochs of M at the greatest rate, twice and four times it ("M, greater rate": the best), and what GNMT gains
+# by "penalties A B", of length and coverage, and an epoch of expected GLEU. Differences: to the Transformer of as many
+# pairs (of fixed pieces in "Transformer, unigram sampled, a quarter") or GNMT, by paired bootstrap.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
@@ -33,7 +33,7 @@ for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
 
 cell() {
     local group=transformer size=transformer slower=1.2 kinds=bpe model base alpha beta other=(--lenpen 1) more=()
-    local search="${row%, a quarter}" settings=search long=() part=()
+    local search="${row%, a quarter}" settings=search long=() part=() fixed=""
     [[ "$row" != *", greater rate" ]] || search="rates, ${row%, *}"
     [[ "$search" != "rates, "* ]] || settings=greater_rates
     for model in "${models[@]}"; do
@@ -53,8 +53,7 @@ cell() {
         copy) beside=(lineage-penalties); baseline copy --languages en de; return ;;
         "rates, "*) table=lineage-rates minutes="$(times "$minutes" 0.15)"
             chosen "$row" "$group" "$size"
-            record "$searched/measurements.json"
-            return ;;
+            record "$searched/measurements.json"; return ;;
         "penalties "*) table=lineage-penalties minutes="$(times "$minutes" 0.1)" ;;
         "GNMT, expected GLEU") table=lineage-penalties ;;
     esac
@@ -75,6 +74,7 @@ cell() {
             chosen "$search" "$group" "$size" "${more[@]}"
             "${training[@]}" common.seed="$seed" checkpoint.save_dir="$path" ;;
     esac
+    [[ "$row" != *"unigram sampled, a quarter" ]] || base="$data" fixed=", unigram"
     own="$data" rate="${searched:-}" data="$base"
     case "$row" in
         "GNMT, expected GLEU") fairseq-hydra-train --config-dir configs/nmt_lectures --config-name reward \
@@ -87,8 +87,8 @@ cell() {
             decode=(--task translation_gnmt --length-alpha "$alpha" --coverage-beta "$beta") ;;
     esac
     if [[ "$table" == lineage ]]; then
-        settings="${settings/greater_rates/search}" chosen Transformer transformer transformer
-        shared "lineage-transformer-seed$seed" "${training[@]}" common.seed="$seed"
+        settings="${settings/greater_rates/search}" chosen "Transformer$fixed" transformer transformer
+        shared "lineage-$(slug "Transformer$fixed")-seed$seed" "${training[@]}" common.seed="$seed"
     fi
     if [[ "$search" == Transformer ]]; then
         rate="$searched" path="$shared" logs="$shared/train.log" score=()

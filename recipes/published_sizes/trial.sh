@@ -17,7 +17,7 @@ rows=("${smoke_rows[0]}" "structured_attention/table-3, words, structured" "nmt_
     "nmt_lectures/convs2s, WMT'16 en-ro ConvS2S (BPE 40K)" "nmt_lectures/transformer, EN-DE Transformer (base model)"
     "nmt_lectures/transformer, EN-DE Transformer (big)" "nmt_lectures/subword-regularization, BPE"
     "nmt_lectures/sentencepiece, ja-en SentencePiece" "peng_thesis/table-2.1, DM SPIGOT" "peng_thesis/table-2.1, DM SA"
-    "peng_thesis/table-4.5, ListOps RFA-Gaussian" "peng_thesis/table-5.5b, ABC-MLP 128-64"
+    "peng_thesis/table-4.5, "{ListOps,IMDb,AAN}" RFA-Gaussian" "peng_thesis/table-5.5b, ABC-MLP 128-64"
     "peng_thesis/table-6.3, RRNN(F) 3 layers 24M" "structured_attention/table-5, Structured attention"
     "peng_thesis/table-5.6, MNLI BASE" "peng_thesis/table-5.6, MNLI ABC-MLP 128" "peng_thesis/table-3.1, PaLM-S"
     "peng_thesis/table-2.2, SPIGOT" "peng_thesis/table-6.5, SST RRNN(F)")
@@ -75,7 +75,14 @@ cell() {
             folder="" own=(text-classification --train RAW/train.tsv --valid RAW/valid.tsv --test RAW/test.tsv
                 --vectors RAW/vectors.txt) more=(+model.hidden_size=300) ;;
         peng_thesis/table-6.3) words=(--types 10000 --length 22 --sentences 40000) minutes=10 ;;
-        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) folder="" most=4096 ;;
+        peng_thesis/table-4.5) folder="" most=4096
+            case "$row" in  # of IMDb and AAN types are bytes
+                *" ListOps "*) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) ;;
+                *" IMDb "*) words=(--raw texts --types 256 --length 1300 --longest 4000 --sentences 2000)
+                    own=(text-classification --train RAW/train.tsv --valid RAW/valid.tsv --test RAW/test.tsv) ;;
+                *) words=(--raw pairs --types 256 --length 4000 4000 --longest 4000 --sentences 2000)
+                    own=(text-classification --pairs --train RAW/train.tsv --valid RAW/valid.tsv --test RAW/test.tsv) ;;
+            esac ;;
         peng_thesis/table-5.5b) words=(--languages es en --types 30000 --length 22 --documents 127) ;;
         peng_thesis/table-5.6) words=(--types 50260 --length 25) most=1024 config=continue
             more=(checkpoint.finetune_from_model=null) ;;
