@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from seqstruct.harness.paper import read_tables
 from tests.recipes.test_findings import RECIPES, finding, lines
 from tests.recipes.test_told import said
@@ -63,11 +65,22 @@ def test_subwords_that_are_drawn_until_validation_stands_still_are_told_beside_a
         curve = run.points("validation_perplexity")
         return min(value for _, value in curve), int(curve[-1][0]) - 5  # the patience of all
 
-    bleu, less, p, more, chrf_p = of(", BPE sampled", "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")
-    told = f"{bleu:.1f} BLEU, {-less:.1f} less than BPE as it is (p {p:.2f}; in chrF less than 0.1 more, p {chrf_p:.2f}"
-    assert f"{told})" in item and less < 0 < more < 0.1 and min(p, chrf_p) > 0.025
-    told = "is {:.1f} after {} epochs, where that of fixed ones ends at {:.1f} after {}."
-    assert told.format(*ends(", BPE sampled"), *ends("")) in item
+    metrics = "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
+    bleu, more, p, of_chrf, chrf_p = of(", unigram sampled", *metrics)
+    told = f"{bleu:.1f} BLEU, {more:.1f} more than as long a training of fixed ones (p {p:.2f}; in chrF {of_chrf:.1f} "
+    assert f"{told}more, p {chrf_p:.3f})" in item and p > 0.025 > chrf_p
+    (fixed,) = of(", unigram", "bleu")
+    assert more == pytest.approx(bleu - fixed)
+    bleu, less, p, more, chrf_p = of(", BPE sampled", *metrics)
+    told = f"{bleu:.1f}, {-less:.1f} less than BPE as it is (p {p:.2f}; in chrF less than 0.1 more, p {chrf_p:.2f})"
+    assert told in item and less < 0 < more < 0.1 and min(p, chrf_p) > 0.025
+    told = "are lower: {:.1f} after {} epochs, where fixed unigram pieces end at {:.1f} after {}, and "
+    told += "{:.1f} after {}, where BPE as it is ends at {:.1f} after {}."
+    kinds = ", unigram sampled", ", unigram", ", BPE sampled", ""
+    assert told.format(*(number for kind in kinds for number in ends(kind))) in item
+    bleu, p, chrf, chrf_p = of(", unigram", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")
+    told = "are {:.1f} BLEU behind BPE there (p {:.3f}; in chrF {:.1f}, p {:.3f})"
+    assert told.format(-bleu, p, -chrf, chrf_p) in item and max(bleu, chrf) < 0
 
 
 def test_whole_words_are_told_as_recorded():
