@@ -46,8 +46,9 @@ cell() {
     esac
     prepare "$corpus-$scale" data-prep/text_classification.sh "$corpus" "${from[@]}" "${words[@]}"
     if [[ "$model" == majority ]]; then
+        [[ "$scale" != small ]] || dataset="${row%% *}"
+        [[ "$scale $corpus" != "small "[cs]* ]] || beside=(6.5-skip-gram)
         baseline majority
-        [[ "$scale $corpus" != "small "[cs]* ]] || record "6.5-skip-gram:test_accuracy[%]=baseline.json:test_accuracy"
         return
     fi
     settings=(--config-dir configs/peng_thesis/text_classification --config-name train row="$(slug "$model")"
