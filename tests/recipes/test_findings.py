@@ -193,8 +193,9 @@ def test_latent_trees_are_told_as_recorded():
     found = {line.row.removeprefix("transduction "): line.mean for line in lines("peng_thesis", "latent-trees")
              if line.metric == "length_to_failure"}
     assert f"only marginals learn ({found['marginal']:.0f} % of the target" in item
-    said = f"SPIGOT has {found['spigot']:.1f} and STE {found['ste']:.1f}, where one constant form for all formulas has "
-    assert said + f"{found['constant']:.1f} %" in item
+    said = "SPIGOT has {:.1f}, STE {:.1f} and a tree that is never trained {:.1f}, where one constant form for all "
+    rows = (found[row] for row in ("spigot", "ste", "pipeline"))
+    assert f"{said.format(*rows)}formulas has {found['constant']:.1f} %" in item
 
 
 def test_language_models_that_parse_are_told_as_recorded():
@@ -210,7 +211,9 @@ def test_language_models_that_parse_are_told_as_recorded():
     assert f"PaLM-S, which learned from trees, {shown(supervised)} (p {supervised.p_value:.2g})" in item
     right, one_seed = found["PaLM-RB"], [found[row].mean for row in ("ON-LSTM", "PRPN")]
     assert f"PaLM-RB {shown(right)} (p {right.p_value:.2g}), " in item
-    assert "ON-LSTM {:.1f} and PRPN {:.1f} with one seed each".format(*one_seed) in item
+    one_seed.append(found["PaLM-U last layer"].mean)
+    told = "ON-LSTM {:.1f} and PRPN {:.1f} with one seed each, as has PaLM-U where it attends after the last layer "
+    assert f"{told}(note 9), {{:.1f}};".format(*one_seed) in item
     assert min(line.p_value for line in (unsupervised, supervised, right)) > 0.05 and "**Not shown**" in item
 
 
@@ -254,7 +257,10 @@ def test_masked_models_are_level_with_one_that_is_not_pretrained():
     nothing, least = rte["BASE, not pretrained"], rte["majority"]
     told = rte["BASE"], *(end(rte[row] for row in others) for end in (min, max))
     assert "On RTE softmax has {:.1f} % and the others that are pretrained {:.1f} to {:.1f},".format(*told) in item
-    assert f"without pretraining it is {nothing:.1f}, and the majority has {least:.1f}." in item
+    assert f"without pretraining it is {nothing:.1f}, and the majority has {least:.1f}; on" in item
+    *others, least = sorted(value for (row, metric), value in found.items() if metric == "rte_validation_accuracy")
+    assert f"are behind the majority ({others[0]:.1f} to {others[-1]:.1f} %; {least:.1f})," in item
+    assert least == found["majority", "rte_validation_accuracy"]
     by_seed = {line.row: line.values for line in lines("peng_thesis", "5.6-stand-in")
                if line.metric == "masked_perplexity"}
     base = by_seed.pop("BASE")

@@ -344,3 +344,12 @@ def test_an_ensemble_is_told_beside_its_members():
     told = "an ensemble of two has {:.1f} BLEU and {:.1f} chrF, its members {:.1f} and {:.1f} BLEU, {:.1f} and {:.1f}"
     assert told.format(*rows, *members) in finding("nmt_lectures", "*Ensembles*")
     assert rows[0] > max(members[:2]) and rows[1] > max(members[2:])
+
+
+def test_trainings_that_still_gain_at_their_end_are_counted():
+    curves = [[value for _, value in run.points("validation_perplexity")] for line in lines("nmt_lectures", "lineage")
+              if line.metric == "validation_perplexity" for run in line.runs.values()]
+    whole = [curve for curve in curves if len(curve) == 40]
+    gain = sum(curve[-1] == min(curve) for curve in whole)
+    assert f"In {gain} of the {len(whole)} with forty epochs the last has the lowest" in said("nmt_lectures")
+    assert len(curves) - len(whole) == 4, "of a quarter of the pairs, which patience ended"

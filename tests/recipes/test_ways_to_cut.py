@@ -67,7 +67,7 @@ def test_subwords_that_are_drawn_until_validation_stands_still_are_told_beside_a
 
     metrics = "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
     bleu, more, p, of_chrf, chrf_p = of(", unigram sampled", *metrics)
-    told = f"{bleu:.1f} BLEU, {more:.1f} more than as long a training of fixed ones (p {p:.2f}; in chrF {of_chrf:.1f} "
+    told = f"{bleu:.1f} BLEU, {more:.1f} more than fixed ones (p {p:.2f}; in chrF {of_chrf:.1f} "
     assert f"{told}more, p {chrf_p:.3f})" in item and p > 0.025 > chrf_p
     (fixed,) = of(", unigram", "bleu")
     assert more == pytest.approx(bleu - fixed)
