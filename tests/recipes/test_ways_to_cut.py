@@ -6,7 +6,6 @@ import pytest
 
 from seqstruct.harness.paper import read_tables
 from tests.recipes.test_findings import RECIPES, finding, lines
-from tests.recipes.test_told import said
 
 
 def test_ways_to_cut_words_are_told_as_recorded():
@@ -88,17 +87,20 @@ def test_whole_words_are_told_as_recorded():
     (bleu, chrf), (mixed, of_mixed), (least, of_least) = (
         [[found[row, f"test_{name}{part}"][2] for part in ("", "_difference", "_p")] for name in ("bleu", "chrf")]
         for row in ("Transformer, words", "Transformer, words and characters", "Transformer, characters"))
-    text = said("nmt_lectures")
+    text = finding("nmt_lectures", "*Words and characters*")
     told = "the Transformer has {:.1f} BLEU and {:.1f} chrF, {:.1f} and {:.1f} behind that of its seed with as many "
     assert told.format(bleu[0], chrf[0], -bleu[1], -chrf[1]) + "types" in text and bleu[1] < 0 and chrf[1] < 0
-    assert f"of BPE (p {bleu[2]:.3f} and {chrf[2]:.3f}), by one training." in text
-    told = "instead it has {:.1f} and {:.1f}, {:.1f} and {:.1f} behind (p {:.3f} and {:.3f}), by one training too;"
+    assert f"of BPE (p {bleu[2]:.3f} and {chrf[2]:.3f})." in text and least[0] < bleu[0] < mixed[0]
+    told = "instead it has {:.1f} and {:.1f}, {:.1f} and {:.1f} behind (p {:.3f} and {:.3f});"
     assert told.format(mixed[0], of_mixed[0], -mixed[1], -of_mixed[1], mixed[2], of_mixed[2]) in text
     told = f"alone it has {least[0]:.1f} and {of_least[0]:.1f}, {-least[1]:.1f} and {-of_least[1]:.1f} behind (p "
     assert f"{told}{least[2]:.3f} and {of_least[2]:.3f}), below" in text
-    kinds = "words", "words and characters", "characters"
-    symbols = [found[f"Transformer, {kind}", "validation_perplexity"][2] for kind in kinds]
-    assert "Perplexities, {:.1f}, {:.1f} and {:.1f}, are of other symbols.".format(*symbols) in text
+    symbols = [found[f"Transformer, {kind}", "validation_perplexity"][2] for kind in ("words", "words and characters")]
+    assert "Perplexities, {:.1f} of words and {:.1f} of words with characters, are of other".format(*symbols) in text
+    (paper,) = [table for table in read_tables(RECIPES / "nmt_lectures") if table.name == "subword-regularization"]
+    theirs = {entry.row: entry.value for entry in paper.published}
+    rows = "BPE", "Mixed Word/Character", "Word", "Character (512 nodes)"
+    assert "The source has {:.1f}, {:.1f}, {:.1f} and {:.1f} BLEU".format(*(theirs[row] for row in rows)) in text
 
 
 def test_characters_with_less_dropout_are_told_as_recorded():
@@ -106,12 +108,11 @@ def test_characters_with_less_dropout_are_told_as_recorded():
               and line.metric == "test_bleu")
     curve = [value for _, value in run.points("validation_perplexity")]
     found = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
-    end, text = found["Transformer, characters", "validation_perplexity"][2], said("nmt_lectures")
-    assert [value < end for value in curve] == [False] * 9 + [True] * 7 and curve[-1] < min(curve[:-1])
-    told = "after sixteen it has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.2f}, which still falls"
-    assert told.format(run.value("test_bleu"), run.value("test_chrf"), curve[-1]) in text and len(curve) == 16
-    plain, least = ([found[row, f"test_{metric}"][2] for metric in ("bleu", "chrf")]
-                    for row in ("RNN encoder-decoder", "Transformer, characters"))
-    ahead = [value - run.value(f"test_{metric}") for metric, value in zip(("bleu", "chrf"), plain, strict=True)]
-    assert "has {:.1f} and {:.1f} by that seed, {:.1f} and {:.1f} ahead of that still".format(*plain, *ahead) in text
-    assert f"{run.value('test_bleu') - least[0]:.1f} BLEU of that is dropout" in text and min(ahead) > 0
+    end, text = found["Transformer, characters", "validation_perplexity"][2], finding("nmt_lectures", "*Words and")
+    assert [value < end for value in curve] == [False] * 9 + [True] * 31
+    assert f"after forty, {end:.1f}, and after" in text
+    told = "after forty it has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.2f}, its least"
+    assert told.format(run.value("test_bleu"), run.value("test_chrf"), min(curve)) in text and curve[-1] == min(curve)
+    plain = [found["RNN encoder-decoder", f"test_{metric}"][2] for metric in ("bleu", "chrf")]
+    assert "which has {:.1f} and {:.1f} with subwords by that seed.".format(*plain) in text
+    assert all(run.value(f"test_{metric}") > value for metric, value in zip(("bleu", "chrf"), plain, strict=True))
