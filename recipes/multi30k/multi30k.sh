@@ -22,7 +22,7 @@ cell() {
     prepare "de-en-bpe-$types" data-prep/multi30k.sh "${from[@]}" --src de --trg en --vocabulary "$types"
     [[ "$row" != copy ]] || { baseline copy --languages de en; return; }
     group="$(slug "$row")"
-    [[ "$scale $row" != "paper Tf+"* ]] || group+=5
+    [[ "$scale $row" != "paper Tf+"* ]] || group+="5"
     fairseq-hydra-train --config-dir configs/multi30k --config-name train row="$group" scale="$scale" \
         task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
     # --lenpen 1 divides a hypothesis's log-probability by its length, as appendix G.4 does

@@ -40,7 +40,7 @@ cell() {
     prepare_strings "$language-$scale-seed$seed" "$language"
     [[ "$model" != 5-gram ]] || { baseline 5-gram; return; }
     group="$(slug "$model")"
-    case "$model $language" in *Nd\ padded-reversal | *Nd\ hardest-cfl) group+=3 ;; esac
+    case "$model $language" in *Nd\ padded-reversal | *Nd\ hardest-cfl) group+="3" ;; esac
     fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$group" scale="$scale" \
         "${rate[@]}" task.data="$data" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
     validate_strings valid,test

@@ -26,7 +26,7 @@ cell() {
     case "$task" in
         *-*)
             dataset="$task, strings of length 40 to 80, batches of 10" each=0.0015 folder=cfl epoch=10000
-            [[ "$row" != hardest-cfl*Nd ]] || group+=3
+            [[ "$row" != hardest-cfl*Nd ]] || group+="3"
             prepare "cost-$task-$scale" seqstruct prepare cfl "$task" --train "$((10 * updates))" --valid 10 \
                 --test-per-length 1 --lengths 40:80 --test-lengths 40:80 --seed 1
             ;;
