@@ -348,7 +348,8 @@ def test_an_ensemble_is_told_beside_its_members():
 
 def test_trainings_that_still_gain_at_their_end_are_counted():
     curves = [[value for _, value in run.points("validation_perplexity")] for line in lines("nmt_lectures", "lineage")
-              if line.metric == "validation_perplexity" for run in line.runs.values()]
+              if line.metric == "validation_perplexity" and line.row != "GNMT, 8 bits"  # another row's training
+              for run in line.runs.values()]
     whole = [curve for curve in curves if len(curve) == 40]
     gain = sum(curve[-1] == min(curve) for curve in whole)
     assert f"In {gain} of the {len(whole)} with forty epochs the last has the lowest" in said("nmt_lectures")
