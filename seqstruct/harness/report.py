@@ -244,7 +244,7 @@ def _commands(recipe: Path, lines: Sequence[Line]) -> str:
     """What makes the runs: the recipe, with their scales and seeds where these are others than small and 1."""
     seeds: dict[str, set[int]] = {}
     for run in (run for line in lines for run in line.runs.values()):
-        named = re.search(r"--seeds? (\d+)", run.command)  # of several seeds that are trained as one batch the cell's
+        named = re.search(r"--seeds? (\d+)", run.command)  # the cell's, where several are trained as one batch
         seeds.setdefault(run.scale, set()).add(int(named[1]) if named else run.seed)
     return "; ".join(
         f"{recipe}{f' --scale {scale}' if scale != 'small' else ''}"

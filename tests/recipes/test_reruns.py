@@ -1,8 +1,8 @@
 """Records, by name, made again by the commands that users have: the same numbers to the last digit.
 
 Slow, and a part of CI.  A change that moves one of them has to make its record again, and to say so.  A training ends
-elsewhere on another kind of processor, so three kinds have one of their own; counts are the same on all, and so are
-three of what they give, so that every kind reruns three records or four.
+elsewhere on another kind of processor, so three kinds have one of their own; what is counted, not trained, is the same
+on all, so that every kind makes three records again, and those three kinds four.
 """
 
 from __future__ import annotations
